@@ -1,0 +1,51 @@
+/* Kubernetes objects as facts: what a list (kubectl get -o json) or a watch says, handed to an
+ * intake. Texts need to live only during the call. A list stands for the whole window: its nodes are
+ * up and its pods run throughout, but for what their own times say. Times are TIME_MIN where not
+ * known. cluster may be empty. Thread-safe (a lock). */
+#ifndef GPUTALLY_FLEET_OBJECTS_H
+#define GPUTALLY_FLEET_OBJECTS_H
+
+#include "fleet/intake.h"
+
+struct resource_count {
+    struct str resource; /* as Kubernetes spells it: nvidia.com/gpu, nvidia.com/mig-1g.10gb */
+    int64_t count;
+};
+
+struct node_object {
+    struct str cluster, name, provider_id, internal_ip;
+    time_ms created;
+    bool unschedulable;
+    const struct label *labels;
+    const struct resource_count *capacity, *allocatable;
+    size_t labels_n, capacity_n, allocatable_n;
+};
+void intake_node(struct intake *intake, const struct node_object *node);
+
+struct container_object {
+    struct str name;
+    bool init, sidecar; /* sidecar: an init container with restartPolicy Always */
+    const struct resource_count *requests; /* limits count where no request stands */
+    size_t requests_n;
+};
+struct pod_object {
+    struct str cluster, namespace, name, uid, node;
+    struct str owner_kind, owner_name; /* the controller; empty: none */
+    struct str phase;
+    time_ms scheduled, started, finished, deleted;
+    const struct label *labels, *annotations;
+    const struct container_object *containers; /* init containers first, in their order */
+    /* DRA: UUIDs of the GPUs (or "UUID/instance") that its claims were given; exact as a label */
+    const struct str *devices;
+    size_t labels_n, annotations_n, containers_n, devices_n;
+};
+void intake_pod(struct intake *intake, const struct pod_object *pod);
+
+/* Any object that has a controller: Job -> JobSet, RayCluster -> RayJob, ReplicaSet -> Deployment. */
+void intake_owner(struct intake *intake, struct str cluster, struct str namespace, struct str kind,
+                  struct str name, struct str owner_kind, struct str owner_name);
+
+void intake_namespace(struct intake *intake, struct str cluster, struct str name,
+                      const struct label *labels, size_t labels_n, const struct label *annotations,
+                      size_t annotations_n);
+#endif

@@ -1,0 +1,113 @@
+/* The report query: window, keys and filters in, grouped figures out (semantics, section 9). */
+#ifndef GPUTALLY_QUERY_QUERY_H
+#define GPUTALLY_QUERY_QUERY_H
+
+#include "ledger/row.h"
+#include "store/store.h"
+
+/* X(NAME, "word"): what a report can group by and filter on (product: report --by) */
+#define KEY_TABLE(X)                                                                               \
+    X(CLUSTER, "cluster")                                                                          \
+    X(NODE, "node")                                                                                \
+    X(POOL, "pool")                                                                                \
+    X(INSTANCE_TYPE, "instance-type")                                                              \
+    X(REGION, "region")                                                                            \
+    X(CLOUD, "cloud")                                                                              \
+    X(CAPACITY_TYPE, "capacity-type")                                                              \
+    X(MODEL, "model")                                                                              \
+    X(GPU, "gpu")                                                                                  \
+    X(INSTANCE, "instance")                                                                        \
+    X(NAMESPACE, "namespace")                                                                      \
+    X(TEAM, "team")                                                                                \
+    X(WORKLOAD, "workload")                                                                        \
+    X(KIND, "kind")                                                                                \
+    X(TYPE, "type")                                                                                \
+    X(POD, "pod")                                                                                  \
+    X(CONTAINER, "container")                                                                      \
+    X(CATEGORY, "category")                                                                        \
+    X(CAUSE, "cause")                                                                              \
+    X(DAY, "day")                                                                                  \
+    X(HOUR, "hour")
+enum key {
+#define X(name, word) KEY_##name,
+    KEY_TABLE(X)
+#undef X
+        KEY_COUNT
+};
+extern const char *const key_words[KEY_COUNT];
+#define QUERY_KEYS_MAX 6
+#define QUERY_FILTERS_MAX 16
+
+/* key=value or key!=value; the value is a glob. Several on one key: any of them. */
+struct query_filter {
+    enum key key;
+    bool negate;
+    struct str value;
+};
+
+struct query {
+    struct span window; /* whole hours */
+    enum key keys[QUERY_KEYS_MAX];
+    size_t keys_n; /* 0: one group, the total */
+    struct query_filter filters[QUERY_FILTERS_MAX];
+    size_t filters_n;
+    const char *tz; /* IANA zone of KEY_DAY; NULL: UTC */
+};
+
+/* Sums over rows. Weighted times are in ns of a GPU (ms x 1e6), rounded once a row, so that sums do
+ * not depend on order. Ratios are derived from these by the functions below. */
+struct figures {
+    money_t cost, category[CATEGORY_COUNT];
+    wide_t gpu_ns, gpu_held_ns, gpu_observed_held_ns, gpu_observed_ns;
+    wide_t gpu_state_held_ns[STATE_COUNT]; /* held rows */
+    wide_t gpu_u_held;                     /* held rows: ns x 1e-9 x u: useful time */
+    wide_t u_seen_held_ns;                 /* = gpu_observed_held_ns: seen time of u */
+    wide_t energy_mj;
+    wide_t mem_byte_ms, mem_seen_ms;
+    int64_t mem_max_bytes;
+    int64_t work[WORK_COUNT];
+    wide_t flag_gpu_ns[FLAG_COUNT]; /* GPU time of rows that carry the flag */
+    money_t flag_cost[FLAG_COUNT];
+    uint64_t rows;
+};
+/* NAN where there is nothing to divide by. */
+double figures_utilisation(const struct figures *f);     /* 0..1 */
+double figures_effective_price(const struct figures *f); /* currency per useful GPU-hour */
+double figures_coverage(const struct figures *f);        /* observed / held, 0..1 */
+double figures_efficiency(const struct figures *f);      /* used / cost, 0..1 */
+money_t figures_node_idle(const struct figures *f);
+
+struct group {
+    struct str keys[QUERY_KEYS_MAX]; /* "-" where the row has none; live as long as the result */
+    struct figures figures;
+};
+
+struct result {
+    struct arena arena;
+    struct query query;
+    struct group *groups; /* no order is promised before result_sort() */
+    size_t groups_n;
+    struct figures total;
+    /* of the window and the filters that concern nodes: */
+    uint64_t node_hours, gpus, nodes; /* distinct GPUs and nodes seen */
+    money_t price;  /* what the nodes cost: the balance's other side */
+    money_t booked; /* what all rows of the window add up to, before filters on holders */
+    struct span recorded; /* hours of the window that the store has */
+    struct note *notes;   /* of the window, added up */
+    size_t notes_n;
+    struct names *names;
+};
+
+enum err query_run(struct store *store, const struct query *query, struct result **ret,
+                   struct error *err);
+void result_free(struct result *result);
+
+/* "team,model" or "namespace"; "" is an error. Unknown words: the nearest known one is named. */
+enum err query_parse_keys(struct str text, struct query *query, struct error *err);
+enum err query_parse_filter(struct str text, struct query *query, struct error *err);
+
+/* Sort groups: by cost, descending, unless `by` names a figure ("held_idle", "gpu_hours", …) or
+ * "name"; ties by keys. */
+enum err result_sort(struct result *result, struct str by, struct error *err);
+
+#endif

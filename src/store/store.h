@@ -1,0 +1,60 @@
+/* The ledger's store: hours in, hours out (semantics 8; architecture: store/).
+ *
+ * A store keeps rows by hour and node. Appending is idempotent: a batch replaces whatever the store
+ * had of its (hours x node) cells, and in the same transaction moves the source's watermark and
+ * saves the carry. One writer (a lock file keeps a second one out), any number of readers. What was
+ * committed survives a crash at any moment; what was not is not there at all.
+ *
+ * A store has its own dictionary of names on disk; in memory ids are those of the `struct names`
+ * that it was opened with: batches given and taken speak those ids. */
+#ifndef GPUTALLY_STORE_STORE_H
+#define GPUTALLY_STORE_STORE_H
+
+#include "ledger/row.h"
+
+struct store;
+
+enum store_mode { STORE_READ, STORE_WRITE };
+
+/* path: a file, or ":memory:". STORE_WRITE makes it where it is not there, migrates older schemas
+ * and takes the lock (ERR_LOCKED says which process has it). */
+enum err store_open(const char *path, enum store_mode mode, struct names *names,
+                    struct store **ret, struct error *err);
+void store_close(struct store *store); /* NULL is fine; rolls an open transaction back */
+
+/* Write: begin, any number of appends, then commit (or rollback). The writer thread only. */
+enum err store_begin(struct store *store, struct error *err);
+/* Forget every row, node-hour and note of [hours.from, hours.to) of the cluster source; a booking of
+ * hours begins so, since a node that was there may be gone. */
+enum err store_clear_hours(struct store *store, struct span hours, struct error *err);
+enum err store_append(struct store *store, const struct row_batch *batch, struct error *err);
+/* The source's books are closed up to `watermark`; carry: what the next run needs to know (opaque,
+ * replaces the last one; may be empty). settings: a text that names prices, owners and settings, so
+ * that a later run can say that they changed. */
+struct store_progress {
+    struct str source; /* stable id of the set of sources */
+    time_ms watermark; /* TIME_MIN: nothing yet */
+    struct str carry;
+    struct str settings;
+};
+enum err store_commit(struct store *store, const struct store_progress *progress,
+                      struct error *err);
+void store_rollback(struct store *store);
+
+/* The last committed progress of a source; texts live in `arena`. ERR_NOT_FOUND where none. */
+enum err store_read_progress(struct store *store, struct str source, struct arena *arena,
+                             struct store_progress *ret, struct error *err);
+
+/* Read rows of [hours.from, hours.to) in the order of row_batch, in batches of bounded size; `each`
+ * returns false to stop. */
+typedef bool (*store_row_fn)(void *context, const struct row_batch *batch);
+enum err store_read_rows(struct store *store, struct span hours, store_row_fn each, void *context,
+                         struct error *err);
+
+/* First and past-last hour that has rows; ERR_NOT_FOUND where it is empty. */
+enum err store_extent(struct store *store, struct span *ret, struct error *err);
+
+/* Drop hours before `before`. */
+enum err store_retain(struct store *store, time_ms before, struct error *err);
+
+#endif
