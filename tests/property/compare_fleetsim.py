@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""Compares `gputally export ledger` with the reference calculator over simulated fleets.
+
+    compare_fleetsim.py BINARY [--scenarios mig,gaps|all] [--seeds 1,2,5-8] [--days 0.25]
+                        [--via file,remote-read,range,victoria] [--cases NAMES|all|none]
+
+Every (scenario, seed) is generated and calculated once and kept in a cache (GPUTALLY_TEST_CACHE, else
+/tmp/gputally-fleets). The fleet reaches the program as a file, or from a real Prometheus by remote read,
+from the same Prometheus behind a proxy that has no remote read (so that range selectors are used), or from
+a VictoriaMetrics. Keys and money have to agree exactly, other numbers to 1e-9 relative, flags as sets.
+
+Differences are printed, the first few of each fleet and how many in which column; so are the commands to
+run one again by hand. The ledger stays beside the fleet as actual-VIA.csv. With --cases the hand-made
+ledgers of tests/fleetsim/cases are compared as well (by file)."""
+
+import argparse
+import collections
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "lib"))
+
+import fleets  # noqa: E402
+import servers  # noqa: E402
+from fleetsim import compare, scenarios  # noqa: E402
+
+CASES = os.path.join(fleets.TESTS, "fleetsim", "cases")
+VIAS = ("file", "remote-read", "range", "victoria")
+TIMEOUT_S = 600
+
+
+def seeds_of(text):
+    """[1, 2, 5, 6] of "1,2,5-6"."""
+    out = []
+    for part in text.split(","):
+        low, _, high = part.partition("-")
+        out += range(int(low), int(high or low) + 1)
+    return out
+
+
+@contextlib.contextmanager
+def source_of(folder, via):
+    """The options that name the fleet as a source."""
+    metrics = os.path.join(folder, "metrics.om")
+    if via == "file":
+        yield ["--openmetrics", metrics]
+        return
+    if via == "victoria":
+        with servers.victoria_metrics(metrics, folder) as url:
+            yield ["--prometheus", url]
+        return
+    tsdb = os.path.join(folder, "tsdb")
+    servers.load_tsdb(metrics, tsdb)
+    with servers.prometheus(tsdb, folder) as url:
+        if via == "remote-read":
+            yield ["--prometheus", url]
+            return
+        with servers.without_remote_read(url) as front:
+            yield ["--prometheus", front]
+
+
+def export(binary, source, folder, out, more=()):
+    """Run the program; (error text or None, seconds)."""
+    command = [binary, "export", "ledger", *source, *fleets.ledger_arguments(folder), *more, "--output", "csv"]
+    begin = time.monotonic()
+    with open(out, "wb") as file, open(out + ".err", "wb") as errors:
+        try:
+            status = subprocess.run(command, stdout=file, stderr=errors, timeout=TIMEOUT_S).returncode
+        except subprocess.TimeoutExpired:
+            status = "time-out"
+    seconds = time.monotonic() - begin
+    if status == 0:
+        return None, seconds
+    with open(out + ".err", encoding="utf-8", errors="replace") as file:
+        text = file.read()[-1500:].strip()
+    return f"exit status {status}: {text}\n  {' '.join(command)}", seconds
+
+
+def differences(expected, actual, common, ignore):
+    """All differences, without columns that only the program has."""
+    extra = f"is only in {actual}"
+    return [words for words in compare.differences(expected, actual, common, ignore)
+            if not (words.startswith("column ") and words.endswith(extra))]
+
+
+def column_of(words):
+    """What kind of a difference it is."""
+    found = re.match(r"(\w+) differs at", words)
+    if found:
+        return found.group(1)
+    return "row missing" if words.startswith("row only in") and "actual" not in words.split(":")[0] else \
+        "row too many" if words.startswith("row only in") else "column missing"
+
+
+def report(name, expected, actual, problem, seconds, options, common=False):
+    """Print the verdict on one ledger; True where it agrees."""
+    if problem is None:
+        try:
+            found = differences(expected, actual, common, options.ignore)
+        except (OSError, ValueError, KeyError) as error:
+            problem = f"{type(error).__name__}: {error}"
+    if problem is not None:
+        print(f"FAIL {name}: {problem}", flush=True)
+        return False
+    if not found:
+        print(f"ok   {name} ({seconds:.2f} s)", flush=True)
+        return True
+    counts = collections.Counter(column_of(words) for words in found)
+    print(f"FAIL {name}: {len(found)} differences: "
+          + ", ".join(f"{column} {count}" for column, count in counts.most_common()))
+    shown = collections.Counter()
+    for words in found:
+        column = column_of(words)
+        if sum(shown.values()) < options.limit and shown[column] < max(2, options.limit // len(counts)):
+            shown[column] += 1
+            print("    " + words.replace(fleets.CACHE + "/", "").replace(fleets.TESTS + "/", ""))
+    print(f"    {os.path.relpath(expected) if common else expected} against {actual}", flush=True)
+    return False
+
+
+def compare_fleet(options, scenario, seed, via):
+    """One fleet by one way."""
+    folder = fleets.fleet(scenario, seed, options.days, options.step, options.nodes)
+    actual = os.path.join(folder, f"actual-{via}.csv")
+    with source_of(folder, via) as source:
+        problem, seconds = export(options.binary, source, folder, actual, options.more)
+    return report(f"{scenario} seed {seed} via {via}", os.path.join(folder, "ledger.csv"), actual, problem, seconds,
+                  options)
+
+
+def compare_case(options, name):
+    """One hand-made case."""
+    folder = os.path.join(CASES, name)
+    os.makedirs(os.path.join(fleets.CACHE, "cases"), exist_ok=True)
+    actual = os.path.join(fleets.CACHE, "cases", f"{name}-actual.csv")
+    problem, seconds = export(options.binary, ["--openmetrics", os.path.join(folder, "metrics.om")], folder, actual,
+                              options.more)
+    return report(f"case {name}", os.path.join(folder, "expected-ledger.csv"), actual, problem, seconds, options,
+                  common=True)
+
+
+def arguments(argv):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("binary")
+    parser.add_argument("--scenarios", default="all", help="names with commas, all, or none")
+    parser.add_argument("--seeds", default="1", help="1,2,5-8")
+    parser.add_argument("--days", type=float, default=0.25)
+    parser.add_argument("--step", type=int, default=30, help="scrape interval in s")
+    parser.add_argument("--nodes", type=int, default=0)
+    parser.add_argument("--via", default="file", help="with commas: " + ", ".join(VIAS))
+    parser.add_argument("--cases", default="none", help="names with commas, all, or none")
+    parser.add_argument("--ignore", default="", help="columns to leave out, with commas")
+    parser.add_argument("--limit", type=int, default=8, help="differences to print of each ledger")
+    parser.add_argument("--more", default="", help="further options of gputally, split at spaces")
+    options = parser.parse_args(argv)
+    options.binary = os.path.abspath(options.binary)
+    options.more = options.more.split()
+    options.scenarios = {"all": list(scenarios.NAMES), "none": []}.get(options.scenarios) \
+        if options.scenarios in ("all", "none") else options.scenarios.split(",")
+    options.cases = {"all": sorted(name for name in os.listdir(CASES)
+                                   if os.path.exists(os.path.join(CASES, name, "expected-ledger.csv"))),
+                     "none": []}.get(options.cases) if options.cases in ("all", "none") else options.cases.split(",")
+    options.vias = options.via.split(",")
+    unknown = set(options.vias) - set(VIAS) | set(options.scenarios) - set(scenarios.NAMES)
+    if unknown:
+        parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    return options
+
+
+def main(argv=None):
+    options = arguments(argv)
+    failed = total = 0
+    for name in options.cases:
+        total += 1
+        failed += not compare_case(options, name)
+    for scenario in options.scenarios:
+        for seed in seeds_of(options.seeds):
+            for via in options.vias:
+                total += 1
+                failed += not compare_fleet(options, scenario, seed, via)
+    print(f"compare: {total - failed} ledgers agree, {failed} do not")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
