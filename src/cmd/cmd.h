@@ -1,0 +1,20 @@
+/* The commands. Each takes what the command line said and returns the exit status of the program;
+ * each prints its result on standard output and everything else on standard error. */
+#ifndef GPUTALLY_CMD_CMD_H
+#define GPUTALLY_CMD_CMD_H
+
+#include "cmd/options.h"
+
+int cmd_report(const struct options *options);
+int cmd_export(const struct options *options);
+int cmd_collect(const struct options *options);
+int cmd_demo(const struct options *options);
+int cmd_help(const struct options *options);
+int cmd_version(const struct options *options);
+int cmd_man(const struct options *options);
+int cmd_completion(const struct options *options);
+
+/* Print "gputally: TEXT" on standard error, and the exit status that fits the error. */
+int fail(const struct error *err);
+
+#endif

@@ -1,0 +1,180 @@
+/* The command line. One table of options and one of commands make parsing, help, the man page and
+ * the shell completions, so that these cannot say different things.
+ *
+ * Every long option can also be given by the environment (GPUTALLY_ and its name in capitals, '-'
+ * as
+ * '_'); the command line wins. An option that may be given several times takes one value a line of
+ * its variable; a switch is on for 1, true, yes and on. */
+#ifndef GPUTALLY_CMD_OPTIONS_H
+#define GPUTALLY_CMD_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "util/error.h"
+
+enum command_bit {
+    IN_REPORT = 1u << 0,
+    IN_EXPORT = 1u << 1,
+    IN_COLLECT = 1u << 2,
+    IN_DEMO = 1u << 3,
+    IN_ALL = 1u << 4, /* every command, help and version included */
+    IN_SOURCES = IN_REPORT | IN_EXPORT | IN_COLLECT,
+    IN_RUNS = IN_REPORT | IN_EXPORT | IN_COLLECT | IN_DEMO,
+    IN_PRINTS = IN_REPORT | IN_DEMO,
+};
+
+/* How an option takes its value. */
+enum option_kind { OPTION_SWITCH, OPTION_VALUE, OPTION_SEVERAL };
+
+/* X(ID, "long", short or 0, kind, "ARGUMENT", commands, hidden, group, "what it does") */
+#define OPTION_TABLE(X)                                                                            \
+    X(PROMETHEUS, "prometheus", 0, OPTION_VALUE, "URL", IN_SOURCES, false,                         \
+      "Where the telemetry is",                                                                    \
+      "a Prometheus-compatible server: Prometheus, Thanos, Mimir, VictoriaMetrics, managed ones")  \
+    X(OPENMETRICS, "openmetrics", 0, OPTION_SEVERAL, "FILE", IN_SOURCES, false,                    \
+      "Where the telemetry is",                                                                    \
+      "a file of exposition or OpenMetrics text with time stamps, .gz and .zst too; - is "         \
+      "standard "                                                                                  \
+      "input; may be given several times")                                                         \
+    X(KUBE_JSON, "kube-json", 0, OPTION_SEVERAL, "FILE", IN_SOURCES, false,                        \
+      "Where the telemetry is",                                                                    \
+      "a file that kubectl get nodes,pods -A -o json printed, beside either of the above; may be " \
+      "given several times")                                                                       \
+    X(DB, "db", 0, OPTION_VALUE, "FILE", IN_RUNS, false, "Where the telemetry is",                 \
+      "the database that keeps the ledger; without any other source it is reported from as it is") \
+    X(BEARER_TOKEN_FILE, "bearer-token-file", 0, OPTION_VALUE, "FILE", IN_SOURCES, false,          \
+      "Access to the server", "send the token in this file")                                       \
+    X(BASIC_AUTH_USER, "basic-auth-user", 0, OPTION_VALUE, "NAME", IN_SOURCES, false,              \
+      "Access to the server", "log in with this name")                                             \
+    X(BASIC_AUTH_PASSWORD_FILE, "basic-auth-password-file", 0, OPTION_VALUE, "FILE", IN_SOURCES,   \
+      false, "Access to the server", "and the password in this file")                              \
+    X(CLIENT_CERT, "client-cert", 0, OPTION_VALUE, "FILE", IN_SOURCES, false,                      \
+      "Access to the server", "client certificate, PEM")                                           \
+    X(CLIENT_KEY, "client-key", 0, OPTION_VALUE, "FILE", IN_SOURCES, false,                        \
+      "Access to the server", "its private key, PEM")                                              \
+    X(CA_FILE, "ca-file", 0, OPTION_VALUE, "FILE", IN_SOURCES, false, "Access to the server",      \
+      "trust the authorities in this file, PEM")                                                   \
+    X(HEADER, "header", 0, OPTION_SEVERAL, "'NAME: VALUE'", IN_SOURCES, false,                     \
+      "Access to the server",                                                                      \
+      "send this header, for example 'X-Scope-OrgID: a'; may be given several times")              \
+    X(PROXY, "proxy", 0, OPTION_VALUE, "URL", IN_SOURCES, false, "Access to the server",           \
+      "go through this proxy (otherwise as http_proxy, https_proxy and no_proxy say)")             \
+    X(MATCHER, "matcher", 0, OPTION_VALUE, "SELECTOR", IN_SOURCES, false, "Access to the server",  \
+      "read only series that match, for example 'cluster=\"prod\"'")                               \
+    X(PROMETHEUS_API, "prometheus-api", 0, OPTION_VALUE, "WAY", IN_SOURCES, true,                  \
+      "Access to the server", "auto, remote-read or query")                                        \
+    X(PRICES, "prices", 0, OPTION_VALUE, "FILE", IN_RUNS, false, "What the figures rest on",       \
+      "prices of nodes, CSV; without it the built-in catalogue's")                                 \
+    X(OWNERS, "owners", 0, OPTION_VALUE, "FILE", IN_RUNS, false, "What the figures rest on",       \
+      "rules that give teams and workload types, YAML or JSON")                                    \
+    X(CONFIG, "config", 0, OPTION_VALUE, "FILE", IN_RUNS, false, "What the figures rest on",       \
+      "settings, prices and owners in one file, YAML or JSON")                                     \
+    X(CURRENCY, "currency", 0, OPTION_VALUE, "CODE", IN_RUNS, false, "What the figures rest on",   \
+      "the currency that the prices are in, for example EUR (names it, converts nothing)")         \
+    X(STEP, "step", 0, OPTION_VALUE, "DURATION", IN_RUNS, false, "What the figures rest on",       \
+      "what a sample without a close predecessor covers; 30s")                                     \
+    X(GAP, "gap", 0, OPTION_VALUE, "DURATION", IN_RUNS, false, "What the figures rest on",         \
+      "up to here a sample reaches back to the one before; 300s")                                  \
+    X(WINDOW, "window", 'w', OPTION_VALUE, "WINDOW", IN_RUNS, false, "What is shown",              \
+      "7d, 24h, today, yesterday, week, lastweek, month, lastmonth, or FROM,TO in RFC 3339; 7d, "  \
+      "for files the time that they have")                                                         \
+    X(TZ, "tz", 0, OPTION_VALUE, "ZONE", IN_RUNS, false, "What is shown",                          \
+      "time zone in which days begin, for example Europe/Berlin; UTC")                             \
+    X(BY, "by", 'b', OPTION_VALUE, "KEYS", IN_PRINTS, false, "What is shown",                      \
+      "group by these keys, comma-joined (gputally help keys lists them); team")                   \
+    X(FILTER, "filter", 'f', OPTION_SEVERAL, "KEY=VALUE", IN_PRINTS, false, "What is shown",       \
+      "only rows whose key matches, * and ? allowed; KEY!=VALUE leaves them out; may be given "    \
+      "several times: on one key any of them, on several all")                                     \
+    X(SORT, "sort", 0, OPTION_VALUE, "FIGURE", IN_PRINTS, false, "What is shown",                  \
+      "order by this figure, largest first (gputally help figures lists them), or by name; cost")  \
+    X(LIMIT, "limit", 0, OPTION_VALUE, "N", IN_PRINTS, false, "What is shown",                     \
+      "show the first N rows")                                                                     \
+    X(OUTPUT, "output", 'o', OPTION_VALUE, "FORMAT", IN_PRINTS | IN_EXPORT, false,                 \
+      "What is shown", "table, wide, csv, json or markdown; export ledger: csv or json")           \
+    X(GPUS, "gpus", 0, OPTION_VALUE, "N", IN_DEMO, false, "The simulated fleet", "GPUs; 64")       \
+    X(DAYS, "days", 0, OPTION_VALUE, "N", IN_DEMO, false, "The simulated fleet", "days; 7")        \
+    X(SEED, "seed", 0, OPTION_VALUE, "N", IN_DEMO, false, "The simulated fleet",                   \
+      "the same seed gives the same fleet; 1")                                                     \
+    X(STRICT, "strict", 0, OPTION_SWITCH, NULL, IN_RUNS, false, "How it runs",                     \
+      "exit with status 3 where the data is incomplete")                                           \
+    X(QUIET, "quiet", 'q', OPTION_SWITCH, NULL, IN_RUNS, false, "How it runs",                     \
+      "nothing on standard error but errors")                                                      \
+    X(VERBOSE, "verbose", 'v', OPTION_SWITCH, NULL, IN_RUNS, false, "How it runs",                 \
+      "say on standard error what is done")                                                        \
+    X(THREADS, "threads", 0, OPTION_VALUE, "N", IN_RUNS, false, "How it runs",                     \
+      "threads that book; as many as cores")                                                       \
+    X(SLICE, "slice", 0, OPTION_VALUE, "DURATION", IN_RUNS, true, "How it runs",                   \
+      "book in slices of whole hours of this length")                                              \
+    X(REBOOK, "rebook", 0, OPTION_SWITCH, NULL, IN_SOURCES, false, "How it runs",                  \
+      "book hours again that the database has already")                                            \
+    X(HELP, "help", 'h', OPTION_SWITCH, NULL, IN_ALL, false, "How it runs", "this text")
+
+enum option_id {
+#define X(id, name, letter, kind, argument, commands, hidden, group, help) OPTION_##id,
+    OPTION_TABLE(X)
+#undef X
+        OPTION_COUNT
+};
+
+struct option_def {
+    const char *name;
+    char letter; /* 0: none */
+    enum option_kind kind;
+    const char *argument;
+    unsigned commands; /* enum command_bit */
+    bool hidden;
+    const char *group, *help;
+};
+extern const struct option_def option_defs[OPTION_COUNT];
+
+struct options;
+struct command_def {
+    const char *name;       /* "report" */
+    const char *positional; /* "ledger" for export; NULL: none; shown in the usage line */
+    unsigned bit;
+    bool hidden;
+    const char *summary;  /* a line */
+    const char *details;  /* paragraphs for help and man */
+    const char *examples; /* lines, each a command after two spaces or a comment of it */
+    int (*run)(const struct options *options);
+};
+extern const struct command_def command_defs[];
+extern const size_t command_defs_n;
+
+/* What was given. Texts are the command line's or the environment's, and live as long as main. */
+struct options {
+    const char *program; /* "gputally" or "kubectl gputally" */
+    const struct command_def *command;
+    struct option_values {
+        const char **items;
+        size_t n, room;
+        bool from_environment;
+    } values[OPTION_COUNT];
+    const char **positional; /* after the command's name */
+    size_t positional_n, positional_room;
+};
+
+/* Exit status of the program. */
+enum exit_status { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INCOMPLETE = 3 };
+
+/* Parse argv (argv[0] included) and then the environment. ERR_USAGE names the nearest known option
+ * or command. ret must be released also after an error. */
+enum err options_parse(int argc, char **argv, struct options *ret, struct error *err);
+void options_release(struct options *options);
+
+/* The value of an option (the last one), NULL where it was not given; switches give "1". */
+const char *options_text(const struct options *options, enum option_id id);
+bool options_switch(const struct options *options, enum option_id id);
+/* A whole number >= least; *ret stays where the option was not given. ERR_USAGE names the option.
+ */
+enum err options_number(const struct options *options, enum option_id id, long long least,
+                        long long *ret, struct error *err);
+/* "30s", "5m", "300", "1h", "1500ms" -> ms; *ret stays where it was not given. */
+enum err options_duration(const struct options *options, enum option_id id, long long *ret,
+                          struct error *err);
+
+/* The word of words[n] that is nearest to `text`, NULL where none is near. */
+const char *nearest_word(const char *text, const char *const *words, size_t n);
+
+#endif
