@@ -46,8 +46,8 @@ struct wanted_metric {
     const char *match;
     enum metric_group group;
 };
-extern const struct wanted_metric wanted_metrics[];
-extern const size_t wanted_metrics_n;
+/* Made once from the tables of signals and records; lives for ever. Thread-safe. */
+const struct wanted_metric *wanted_metrics(size_t *ret_n);
 
 /* What a source found out that the report must say (thread-safe). count: how many; subject: which
  * file, metric or server; text: a sentence. Same kind, subject and text add up. */
