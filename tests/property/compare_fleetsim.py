@@ -183,7 +183,7 @@ def main(argv=None):
             for via in options.vias:
                 total += 1
                 failed += not compare_fleet(options, scenario, seed, via)
-    print(f"compare: {total - failed} ledgers agree, {failed} do not")
+    print(f"{total - failed} passed, {failed} failed")
     return 1 if failed else 0
 
 

@@ -1,0 +1,52 @@
+# A thin front: CMake and Ninja build, scripts/ and tests/run do the rest.
+PREFIX ?= /usr/local
+DESTDIR ?=
+FUZZ_SECONDS ?= 60
+
+.PHONY: help build run test bench lint fuzz install clean
+
+help:
+	@echo 'make build    the release binary, build/gputally'
+	@echo 'make run      install what is missing, build, and report on a simulated fleet'
+	@echo 'make test     install what is missing, and run everything that CI runs'
+	@echo 'make bench    the benchmarks, beside the peers that are installed'
+	@echo 'make lint     format and include directions'
+	@echo 'make fuzz     fuzz every decoder for FUZZ_SECONDS (60) each'
+	@echo 'make install  to PREFIX (/usr/local), under DESTDIR'
+	@echo 'make clean    remove build/'
+	@echo 'One step of the tests: tests/run NAME (tests/run --list).'
+
+build: build/release/build.ninja
+	@cmake --build build/release --target gputally
+	@ln -sfn release/gputally build/gputally
+
+build/release/build.ninja:
+	@cmake --preset release >build-release.log 2>&1 || { cat build-release.log; rm build-release.log; exit 1; }
+	@rm -f build-release.log
+
+run:
+	@scripts/deps build
+	@$(MAKE) --no-print-directory build
+	build/gputally demo
+
+test:
+	@scripts/deps test
+	@tests/run all
+
+bench:
+	@scripts/deps bench
+	@bench/run
+
+lint:
+	@scripts/deps test
+	@tests/run format layers
+
+fuzz:
+	@scripts/deps test
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/run fuzz
+
+install: build
+	@DESTDIR='$(DESTDIR)' cmake --install build/release --prefix '$(PREFIX)'
+
+clean:
+	rm -rf build
