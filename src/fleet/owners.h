@@ -1,5 +1,5 @@
-/* Owners and workload types by ordered rules (semantics, section 3: owner; fleetsim's owners.json is
- * one spelling of the file). Built once, immutable, shared by all threads. */
+/* Owners and workload types by ordered rules (semantics, section 3: owner; fleetsim's owners.json
+ * is one spelling of the file). Built once, immutable, shared by all threads. */
 #ifndef GPUTALLY_FLEET_OWNERS_H
 #define GPUTALLY_FLEET_OWNERS_H
 
@@ -17,8 +17,8 @@ enum workload_type {
 #define WORKLOAD_TYPE_COUNT 5
 extern const char *const workload_type_words[WORKLOAD_TYPE_COUNT]; /* "-", "training", … */
 
-/* The pod whose owner is asked. Label names may be spelled by Kubernetes (app.kubernetes.io/name) or
- * by kube-state-metrics (app_kubernetes_io_name): rules compare them with every byte that is not
+/* The pod whose owner is asked. Label names may be spelled by Kubernetes (app.kubernetes.io/name)
+ * or by kube-state-metrics (app_kubernetes_io_name): rules compare them with every byte that is not
  * alphanumeric read as '_'. workload is Kind/name of the topmost controller. */
 struct owner_query {
     struct str cluster, namespace, workload;
@@ -26,7 +26,23 @@ struct owner_query {
     size_t labels_n, annotations_n, namespace_labels_n;
 };
 
+struct config_node;
+
+/* Building: made whole by one of these.
+ *
+ * owners_new_default: the labels people use (docs/owners.md), then the namespace, flagged.
+ * owners_read: a file with `rules` and maybe `types` (YAML or JSON). Teams: no rule matches,
+ * "unowned". Types: where the file has no `types`, the default ones stay. Errors have file, line
+ * and column. owners_from_config: the same out of a larger file; either may be nothing. A file's
+ * rules replace the default ones, they do not add to them. */
 struct owners;
+struct owners *owners_new_default(void);
+enum err owners_read(const char *path, struct owners **ret, struct error *err);
+enum err owners_from_config(struct config_node rules, struct config_node types, struct owners **ret,
+                            struct error *err);
+void owners_free(struct owners *owners);             /* NULL is fine */
+bool owners_configured(const struct owners *owners); /* are there rules of the user's */
+
 /* The team; "unowned" where no rule matches. *ret_default: the team is only the namespace, since no
  * owner rules are configured (flag owner-default). The text may lie in `scratch`. */
 struct str owners_team(const struct owners *owners, const struct owner_query *query,

@@ -1,0 +1,10 @@
+/* The tables of data/, which are in the binary: gpus.csv, mig_profiles.csv, prices.csv and
+ * cpu_prices.csv. The texts live for ever and are read-only. */
+#ifndef GPUTALLY_FLEET_DATA_H
+#define GPUTALLY_FLEET_DATA_H
+
+#include "util/str.h"
+
+struct str data_file(struct str name); /* STR_NONE: there is no such table */
+
+#endif
