@@ -13,7 +13,7 @@
 #include "util/money.h"
 #include "util/str.h"
 
-#define CONFIG_FILE_MAX ((size_t)16 << 20)
+#define CONFIG_FILE_MAX ((size_t)4 << 20)
 #define CONFIG_DEPTH_MAX 32
 
 enum config_kind { CONFIG_NOTHING, CONFIG_SCALAR, CONFIG_LIST, CONFIG_MAP };
@@ -65,6 +65,9 @@ enum err config_as_time(struct config_node node, time_ms *ret, struct error *err
 enum err config_as_duration(struct config_node node, time_ms bare, time_ms *ret, struct error *err);
 /* 0..1 or percent ("10%") -> 1e-9 */
 enum err config_as_ratio(struct config_node node, int64_t *ret, struct error *err);
+
+/* The whole of a file of at most max bytes, appended to ret. ERR_IO, ERR_LIMIT. */
+enum err file_text(const char *path, size_t max, struct strbuf *ret, struct error *err);
 
 /* "30s", "5m", "1h30m", "2d", "500ms", "1.5h" -> ms; a bare number is of unit `bare` (0: refused).
  * At most 100 years. False on anything else. */

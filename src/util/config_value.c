@@ -1,0 +1,230 @@
+/* Scalars of a configuration as values: times, durations, money, ratios, and the word that was
+ * meant. What does not fit is said with its place and with what would fit. */
+#include "util/config_file.h"
+
+#include <stdio.h>
+
+#define WORD_MAX 64
+
+static size_t min3(size_t a, size_t b, size_t c)
+{
+    size_t least = a < b ? a : b;
+    return least < c ? least : c;
+}
+
+/* Edit distance with swaps of neighbours (optimal string alignment); texts up to WORD_MAX. */
+static size_t distance(struct str a, struct str b)
+{
+    size_t rows[3][WORD_MAX + 1], *before = rows[0], *last = rows[1], *now = rows[2];
+    for (size_t j = 0; j <= b.n; j++)
+        last[j] = j;
+    for (size_t i = 1; i <= a.n; i++) {
+        now[0] = i;
+        for (size_t j = 1; j <= b.n; j++) {
+            now[j] = min3(last[j] + 1, now[j - 1] + 1, last[j - 1] + (a.p[i - 1] != b.p[j - 1]));
+            if (i > 1 && j > 1 && a.p[i - 1] == b.p[j - 2] && a.p[i - 2] == b.p[j - 1] &&
+                before[j - 2] + 1 < now[j])
+                now[j] = before[j - 2] + 1;
+        }
+        size_t *spare = before;
+        before = last;
+        last = now;
+        now = spare;
+    }
+    return last[b.n];
+}
+
+const char *nearest_word(struct str text, const char *const *words, size_t n)
+{
+    const char *nearest = NULL;
+    size_t least = text.n / 3 > 1 ? text.n / 3 + 1 : 2;
+    if (text.n > WORD_MAX)
+        return NULL;
+    for (size_t i = 0; i < n; i++) {
+        struct str word = str_of(words[i]);
+        if (word.n > WORD_MAX)
+            continue;
+        size_t far = distance(text, word);
+        if (far < least) {
+            least = far;
+            nearest = words[i];
+        }
+    }
+    return nearest;
+}
+
+enum err config_unknown_key(struct config_node key, const char *const *keys, size_t n,
+                            struct error *err)
+{
+    struct str text = config_text(key);
+    const char *near = nearest_word(text, keys, n);
+    if (near)
+        return config_error(key, err, "unknown key '%.*s': did you mean '%s'?", STR_ARG(text),
+                            near);
+    struct strbuf known = {0};
+    for (size_t i = 0; i < n && known.n < ERROR_TEXT_MAX / 2; i++)
+        strbuf_addf(&known, "%s%s", i ? ", " : "", keys[i]);
+    enum err result = config_error(key, err, "unknown key '%.*s': known here are %.*s",
+                                   STR_ARG(text), STR_ARG(strbuf_str(&known)));
+    strbuf_release(&known);
+    return result;
+}
+
+bool decimal_parse(struct str text, int places, int64_t max, int64_t *ret)
+{
+    wide_t value = 0;
+    int after = -1; /* decimals so far; -1: no point yet */
+    size_t digits = 0;
+    for (size_t i = 0; i < text.n; i++) {
+        char c = text.p[i];
+        if (c == '.' && after < 0) {
+            after = 0;
+            continue;
+        }
+        if (c < '0' || c > '9' || digits++ > 40)
+            return false;
+        if (after >= 0 && after >= places) {
+            if (c != '0')
+                return false;
+            continue;
+        }
+        value = value * 10 + (c - '0');
+        after += after >= 0;
+        if (value > max)
+            return false;
+    }
+    for (int i = after < 0 ? 0 : after; i < places; i++)
+        if ((value *= 10) > max)
+            return false;
+    if (digits == 0 || value > max)
+        return false;
+    *ret = (int64_t)value;
+    return true;
+}
+
+#define DURATION_MAX (36525 * DAY_MS)
+
+static const struct {
+    const char *name;
+    time_ms ms;
+} duration_units[] = {{"ms", 1},      {"s", 1000},   {"m", 60000},
+                      {"h", HOUR_MS}, {"d", DAY_MS}, {"w", 7 * DAY_MS}};
+
+static time_ms unit_of(struct str text)
+{
+    for (size_t i = 0; i < sizeof duration_units / sizeof *duration_units; i++)
+        if (str_eq(text, str_of(duration_units[i].name)))
+            return duration_units[i].ms;
+    return 0;
+}
+
+bool duration_parse(struct str text, time_ms bare, time_ms *ret)
+{
+    wide_t sum = 0;
+    size_t i = 0;
+    if (text.n == 0)
+        return false;
+    while (i < text.n) {
+        size_t from = i;
+        int64_t number;
+        while (i < text.n && ((text.p[i] >= '0' && text.p[i] <= '9') || text.p[i] == '.'))
+            i++;
+        if (!decimal_parse((struct str){text.p + from, i - from}, 6, INT64_MAX, &number))
+            return false;
+        size_t word = i;
+        while (i < text.n && text.p[i] >= 'a' && text.p[i] <= 'z')
+            i++;
+        time_ms unit = unit_of((struct str){text.p + word, i - word});
+        if (word == i && from == 0 && i == text.n)
+            unit = bare;
+        if (unit == 0)
+            return false;
+        wide_t part = (wide_t)number * unit;
+        if (part % 1000000 != 0)
+            return false;
+        sum += part / 1000000;
+        if (sum > DURATION_MAX)
+            return false;
+    }
+    *ret = (time_ms)sum;
+    return true;
+}
+
+enum err config_as_text(struct config_node node, struct str *ret, struct error *err)
+{
+    if (config_kind(node) != CONFIG_SCALAR)
+        return config_error(node, err, "a text is needed here");
+    struct str text = config_text(node);
+    if (memchr(text.p, 0, text.n))
+        return config_error(node, err, "a text may not hold a NUL");
+    *ret = text;
+    return ERR_OK;
+}
+
+enum err config_as_bool(struct config_node node, bool *ret, struct error *err)
+{
+    static const char *const yes[] = {"true", "yes", "on"}, *const no[] = {"false", "no", "off"};
+    struct str text = config_text(node);
+    for (size_t i = 0; i < 3; i++)
+        if (str_eq_nocase(text, str_of(yes[i])) || str_eq_nocase(text, str_of(no[i]))) {
+            *ret = str_eq_nocase(text, str_of(yes[i]));
+            return ERR_OK;
+        }
+    return config_error(node, err, "true or false is needed here");
+}
+
+enum err config_as_int(struct config_node node, int64_t min, int64_t max, int64_t *ret,
+                       struct error *err)
+{
+    long long value;
+    if (!str_to_i64(config_text(node), &value) || value < min || value > max)
+        return config_error(node, err, "a whole number from %lld to %lld is needed here",
+                            (long long)min, (long long)max);
+    *ret = value;
+    return ERR_OK;
+}
+
+enum err config_as_money(struct config_node node, money_t max, money_t *ret, struct error *err)
+{
+    money_t value;
+    char text[MONEY_TEXT_MAX];
+    if (!money_parse(config_text(node), &value))
+        return config_error(node, err, "'%.*s' is no price: write it as 12.34",
+                            STR_ARG(config_text(node)));
+    if (value > max)
+        return config_error(node, err, "%.*s is more than %s, the most that a price may be",
+                            STR_ARG(config_text(node)), money_format(max, text));
+    *ret = value;
+    return ERR_OK;
+}
+
+enum err config_as_time(struct config_node node, time_ms *ret, struct error *err)
+{
+    if (time_parse(config_text(node), ret))
+        return ERR_OK;
+    return config_error(node, err, "'%.*s' is no time: write it as 2026-11-30T00:00:00Z",
+                        STR_ARG(config_text(node)));
+}
+
+enum err config_as_duration(struct config_node node, time_ms bare, time_ms *ret, struct error *err)
+{
+    if (duration_parse(config_text(node), bare, ret))
+        return ERR_OK;
+    return config_error(node, err, "'%.*s' is no duration: write it as 30s, 5m or 6h",
+                        STR_ARG(config_text(node)));
+}
+
+enum err config_as_ratio(struct config_node node, int64_t *ret, struct error *err)
+{
+    struct str text = config_text(node);
+    bool percent = text.n && text.p[text.n - 1] == '%';
+    if (percent) {
+        text.n--;
+        while (text.n && text.p[text.n - 1] == ' ')
+            text.n--;
+    }
+    if (decimal_parse(text, percent ? 7 : 9, NANO, ret))
+        return ERR_OK;
+    return config_error(node, err, "'%.*s' is no ratio: write it as 0.1 or 10%%",
+                        STR_ARG(config_text(node)));
+}
