@@ -50,10 +50,6 @@ enum err config_error(struct config_node node, struct error *err, const char *fo
  * the list of what is known where nothing is near. */
 enum err config_unknown_key(struct config_node key, const char *const *keys, size_t n,
                             struct error *err);
-/* The known word nearest to text (edit distance at most a third of its length, at least 1); NULL:
- * none. */
-const char *nearest_word(struct str text, const char *const *words, size_t n);
-
 /* Scalars of a kind; what does not fit is an error that says what would. */
 enum err config_as_text(struct config_node node, struct str *ret, struct error *err);
 enum err config_as_bool(struct config_node node, bool *ret, struct error *err);

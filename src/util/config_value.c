@@ -4,60 +4,13 @@
 
 #include <stdio.h>
 
-#define WORD_MAX 64
-
-static size_t min3(size_t a, size_t b, size_t c)
-{
-    size_t least = a < b ? a : b;
-    return least < c ? least : c;
-}
-
-/* Edit distance with swaps of neighbours (optimal string alignment); texts up to WORD_MAX. */
-static size_t distance(struct str a, struct str b)
-{
-    size_t rows[3][WORD_MAX + 1], *before = rows[0], *last = rows[1], *now = rows[2];
-    for (size_t j = 0; j <= b.n; j++)
-        last[j] = j;
-    for (size_t i = 1; i <= a.n; i++) {
-        now[0] = i;
-        for (size_t j = 1; j <= b.n; j++) {
-            now[j] = min3(last[j] + 1, now[j - 1] + 1, last[j - 1] + (a.p[i - 1] != b.p[j - 1]));
-            if (i > 1 && j > 1 && a.p[i - 1] == b.p[j - 2] && a.p[i - 2] == b.p[j - 1] &&
-                before[j - 2] + 1 < now[j])
-                now[j] = before[j - 2] + 1;
-        }
-        size_t *spare = before;
-        before = last;
-        last = now;
-        now = spare;
-    }
-    return last[b.n];
-}
-
-const char *nearest_word(struct str text, const char *const *words, size_t n)
-{
-    const char *nearest = NULL;
-    size_t least = text.n / 3 > 1 ? text.n / 3 + 1 : 2;
-    if (text.n > WORD_MAX)
-        return NULL;
-    for (size_t i = 0; i < n; i++) {
-        struct str word = str_of(words[i]);
-        if (word.n > WORD_MAX)
-            continue;
-        size_t far = distance(text, word);
-        if (far < least) {
-            least = far;
-            nearest = words[i];
-        }
-    }
-    return nearest;
-}
+#include "util/suggest.h"
 
 enum err config_unknown_key(struct config_node key, const char *const *keys, size_t n,
                             struct error *err)
 {
     struct str text = config_text(key);
-    const char *near = nearest_word(text, keys, n);
+    const char *near = suggest(text, keys, n);
     if (near)
         return config_error(key, err, "unknown key '%.*s': did you mean '%s'?", STR_ARG(text),
                             near);
