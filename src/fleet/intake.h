@@ -16,17 +16,23 @@
 
 typedef uint32_t series_id;
 #define SERIES_UNWANTED UINT32_MAX
-#define INTAKE_LABELS_MAX 256       /* labels of a series; more: the series is refused, counted */
+#define INTAKE_LABELS_MAX 256        /* labels of a series; more: the series is refused, counted */
 #define INTAKE_SERIES_MAX (1u << 23) /* series of a slice */
 
 struct intake;
+struct settings;
+
+/* An intake for one slice; settings and names must outlive it. intake_free(NULL) is fine. */
+struct intake *intake_new(const struct settings *settings, struct names *names);
+void intake_free(struct intake *intake);
 
 /* labels: any order, the metric's name as the label __name__; empty values are no labels. The texts
  * need to live only during the call. Naming a known series again gives the same id. O(labels). */
 series_id intake_series(struct intake *intake, const struct label *labels, size_t n);
 
-/* n samples, stamps in ms (ascending inside a call; a call may reach back over earlier ones), values
- * as they came, NaN included. Prometheus's stale marker (NaN 0x7ff0000000000002) is dropped here. */
+/* n samples, stamps in ms (ascending inside a call; a call may reach back over earlier ones),
+ * values as they came, NaN included. Prometheus's stale marker (NaN 0x7ff0000000000002) is dropped
+ * here. */
 void intake_append(struct intake *intake, series_id id, const time_ms *t, const double *v,
                    size_t n);
 
@@ -52,11 +58,11 @@ const struct wanted_metric *wanted_metrics(size_t *ret_n);
 /* What a source found out that the report must say (thread-safe). count: how many; subject: which
  * file, metric or server; text: a sentence. Same kind, subject and text add up. */
 enum note_kind {
-    NOTE_PARTIAL,  /* data is missing: a warning of the server, a cut answer */
-    NOTE_REJECTED, /* samples or lines that were not believed or not readable */
-    NOTE_GUESS,    /* a guess was made (units) */
+    NOTE_PARTIAL,     /* data is missing: a warning of the server, a cut answer */
+    NOTE_REJECTED,    /* samples or lines that were not believed or not readable */
+    NOTE_GUESS,       /* a guess was made (units) */
     NOTE_LATE_LABELS, /* telemetry named a pod that was finished */
-    NOTE_UNPLACED, /* work counters without a row */
+    NOTE_UNPLACED,    /* work counters without a row */
     NOTE_INFO,
 };
 void intake_note(struct intake *intake, enum note_kind kind, struct str subject, int64_t count,

@@ -1,7 +1,7 @@
 /* Kubernetes objects as facts: what a list (kubectl get -o json) or a watch says, handed to an
- * intake. Texts need to live only during the call. A list stands for the whole window: its nodes are
- * up and its pods run throughout, but for what their own times say. Times are TIME_MIN where not
- * known. cluster may be empty. Thread-safe (a lock). */
+ * intake. Texts need to live only during the call. A list stands for the whole window: its nodes
+ * are up and its pods run throughout, but for what their own times say. Times are TIME_MIN where
+ * not known. cluster may be empty. Thread-safe (a lock). */
 #ifndef GPUTALLY_FLEET_OBJECTS_H
 #define GPUTALLY_FLEET_OBJECTS_H
 
@@ -41,7 +41,8 @@ struct pod_object {
 };
 void intake_pod(struct intake *intake, const struct pod_object *pod);
 
-/* Any object that has a controller: Job -> JobSet, RayCluster -> RayJob, ReplicaSet -> Deployment. */
+/* Any object that has a controller: Job -> JobSet, RayCluster -> RayJob, ReplicaSet -> Deployment.
+ */
 void intake_owner(struct intake *intake, struct str cluster, struct str namespace, struct str kind,
                   struct str name, struct str owner_kind, struct str owner_name);
 

@@ -3,8 +3,8 @@
  *     intake_new -> intake_restore(carry of the slice before) -> source fetches -> engine_book
  *                -> rows by node (emit), carry for the next slice -> intake_free
  *
- * A slice is any whole hours. Cutting a window into slices changes no row: what a slice must know of
- * the time before it comes in the carry (the last samples of each series, which are fed again in
+ * A slice is any whole hours. Cutting a window into slices changes no row: what a slice must know
+ * of the time before it comes in the carry (the last samples of each series, which are fed again in
  * front), and a slice reads a little to both sides (engine_reach). Nodes are independent of each
  * other and are booked on all threads; the rows are the same whatever their number. */
 #ifndef GPUTALLY_LEDGER_ENGINE_H
@@ -29,8 +29,6 @@ typedef void (*engine_emit_fn)(void *context, const struct row_batch *batch);
 void engine_reach(const struct settings *settings, struct span hours, struct span *ret_kube,
                   struct span *ret_gpu);
 
-struct intake *intake_new(const struct settings *settings, struct names *names);
-void intake_free(struct intake *intake);
 /* carry: as engine_book gave it, or empty. A carry of another version is ERR_PARSE. */
 enum err intake_restore(struct intake *intake, struct str carry, struct error *err);
 

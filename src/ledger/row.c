@@ -48,7 +48,8 @@ int row_key_cmp(const struct names *names, const struct row_key *a, const struct
     const name_t right[] = {b->cluster,   b->node, b->device,  b->instance,
                             b->namespace, b->pod,  b->pod_uid, b->container};
     for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
-        int order = left[i] == right[i] ? 0 : str_cmp(written(names, left[i]), written(names, right[i]));
+        int order =
+            left[i] == right[i] ? 0 : str_cmp(written(names, left[i]), written(names, right[i]));
         if (order)
             return order;
     }

@@ -61,16 +61,16 @@ enum measure { MEASURE_SM, MEASURE_TENSOR, MEASURE_DRAM, MEASURE_COUNT };
 
 struct row_key {
     time_ms hour;
-    name_t cluster, node, device; /* device: UUID, or unseen-N@NODE */
-    name_t instance;              /* GPU instance id, NAME_NONE for whole devices */
+    name_t cluster, node, device;              /* device: UUID, or unseen-N@NODE */
+    name_t instance;                           /* GPU instance id, NAME_NONE for whole devices */
     name_t namespace, pod, pod_uid, container; /* NAME_NONE: unheld */
 };
 
 /* What is the same for long: interned, so that stores keep it once. */
 struct row_facts {
-    name_t model;         /* GPU model as the exporter prints it; NAME_NONE unknown */
-    name_t workload;      /* Kind/name; NAME_NONE where unheld */
-    name_t owner;         /* team; "unowned"; NAME_NONE where unheld */
+    name_t model;    /* GPU model as the exporter prints it; NAME_NONE unknown */
+    name_t workload; /* Kind/name; NAME_NONE where unheld */
+    name_t owner;    /* team; "unowned"; NAME_NONE where unheld */
     name_t instance_type, pool, region, cloud;
     enum capacity_type capacity;
     enum workload_type type;
@@ -106,11 +106,11 @@ struct node_hour {
     name_t cluster, node;
     name_t instance_type, pool, region, cloud;
     enum capacity_type capacity;
-    money_t price;    /* price an hour, rounded to nano for show; the last of the hour; 0 unpriced */
-    money_t booked;   /* price x up time, rounded once: what the rows add up to */
+    money_t price;  /* price an hour, rounded to nano for show; the last of the hour; 0 unpriced */
+    money_t booked; /* price x up time, rounded once: what the rows add up to */
     int64_t up_ms;
-    int32_t gpus;     /* most of the hour */
-    uint32_t flags;   /* FLAG_* of the price */
+    int32_t gpus;   /* most of the hour */
+    uint32_t flags; /* FLAG_* of the price */
     name_t price_source;
 };
 
@@ -121,8 +121,8 @@ struct note {
     time_ms from, to; /* the hours that it is about */
 };
 
-/* Rows of whole hours [hours.from, hours.to) of a node (or of several): what the ledger hands to the
- * store, and the store gives back. Rows are in order of (hour, then the bytes of cluster, node,
+/* Rows of whole hours [hours.from, hours.to) of a node (or of several): what the ledger hands to
+ * the store, and the store gives back. Rows are in order of (hour, then the bytes of cluster, node,
  * device, instance, namespace, pod, uid, container). Owner frees the arrays. */
 struct row_batch {
     struct names *names; /* not owned: what the ids mean */

@@ -75,8 +75,12 @@ bool time_parse(struct str text, time_ms *ret)
         if (p != end)
             return false;
     }
-    struct tm tm = {.tm_year = year - 1900, .tm_mon = month - 1, .tm_mday = day,
-                    .tm_hour = hour, .tm_min = minute, .tm_sec = second};
+    struct tm tm = {.tm_year = year - 1900,
+                    .tm_mon = month - 1,
+                    .tm_mday = day,
+                    .tm_hour = hour,
+                    .tm_min = minute,
+                    .tm_sec = second};
     *ret = ((time_ms)timegm(&tm) - (time_ms)offset * 60) * 1000 + ms;
     return true;
 }

@@ -25,7 +25,7 @@ enum err {
     ERR_STORE,       /* the database */
     ERR_LOCKED,      /* another writer has the database */
     ERR_NOT_FOUND,
-    ERR_STOPPED,     /* a signal asked to stop */
+    ERR_STOPPED, /* a signal asked to stop */
 };
 
 #define ERROR_TEXT_MAX 1024

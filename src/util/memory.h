@@ -14,7 +14,7 @@ void *mem_realloc(void *old, size_t count, size_t bytes);
 #define mem_reserve(items, n, room, more)                                                          \
     do {                                                                                           \
         if ((n) + (more) > (room)) {                                                               \
-            (room) = (room) * 2 > (n) + (more) ? (room) * 2 : (n) + (more) + 8;                    \
+            (room) = (room)*2 > (n) + (more) ? (room)*2 : (n) + (more) + 8;                        \
             (items) = mem_realloc((items), (room), sizeof *(items));                               \
         }                                                                                          \
     } while (0)

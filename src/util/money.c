@@ -46,7 +46,8 @@ const char *money_format(money_t amount, char *buf)
 {
     uint64_t size = amount < 0 ? (uint64_t)0 - (uint64_t)amount : (uint64_t)amount;
     snprintf(buf, MONEY_TEXT_MAX, "%s%llu.%09llu", amount < 0 ? "-" : "",
-             (unsigned long long)(size / (uint64_t)NANO), (unsigned long long)(size % (uint64_t)NANO));
+             (unsigned long long)(size / (uint64_t)NANO),
+             (unsigned long long)(size % (uint64_t)NANO));
     return buf;
 }
 

@@ -29,9 +29,9 @@ money_t money_add(money_t a, money_t b);
 /* Nearest integer of num/den, halves upwards; num >= 0, den > 0. */
 money_t money_round(wide_t num, wide_t den);
 
-/* Share the integer `total` out over n ideals num[i]/den (all >= 0, with one denominator, summing to
- * within one of total): each gets its floor, the rest goes one by one to the largest remainders, the
- * first on ties. out[n]. O(n log n). (semantics, section 7: Balance) */
+/* Share the integer `total` out over n ideals num[i]/den (all >= 0, with one denominator, summing
+ * to within one of total): each gets its floor, the rest goes one by one to the largest remainders,
+ * the first on ties. out[n]. O(n log n). (semantics, section 7: Balance) */
 void money_apportion(money_t total, const wide_t *num, wide_t den, size_t n, money_t *out);
 
 #endif

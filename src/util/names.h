@@ -16,8 +16,8 @@ typedef uint32_t name_t;
 
 struct names;
 struct names *names_new(void);
-void names_free(struct names *names); /* NULL is fine */
-name_t names_put(struct names *names, struct str text); /* copies; O(1) */
+void names_free(struct names *names);                               /* NULL is fine */
+name_t names_put(struct names *names, struct str text);             /* copies; O(1) */
 bool names_find(struct names *names, struct str text, name_t *ret); /* does not put */
 struct str names_text(const struct names *names, name_t id); /* NUL-terminated; lives as long */
 uint32_t names_count(const struct names *names);

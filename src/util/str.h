@@ -33,12 +33,12 @@ static inline bool str_starts(struct str s, struct str head)
     return s.n >= head.n && memcmp(s.p, head.p, head.n) == 0;
 }
 
-int str_cmp(struct str a, struct str b);       /* byte order, as memcmp; shorter first on ties */
-bool str_eq_nocase(struct str a, struct str b); /* ASCII only */
+int str_cmp(struct str a, struct str b);         /* byte order, as memcmp; shorter first on ties */
+bool str_eq_nocase(struct str a, struct str b);  /* ASCII only */
 bool str_glob(struct str pattern, struct str s); /* *, ? and [set], as fnmatch without specials */
 char *str_dup(struct str s);                     /* NUL-terminated; the caller frees */
 struct str str_keep(struct arena *arena, struct str s); /* a copy in the arena, NUL-terminated */
-bool str_to_i64(struct str s, long long *ret);   /* whole decimal; false on anything else */
+bool str_to_i64(struct str s, long long *ret);          /* whole decimal; false on anything else */
 
 /* A growable text; zero-initialise, release with strbuf_release(). text is NUL-terminated once
  * anything was added (strbuf_str gives a view at any time). */

@@ -1,0 +1,350 @@
+/* The intake: series are told apart by a hash of their labels, GPU signals go to strips, the rest
+ * to records (fleet/intake_data.h draws both). Naming a series takes the intake's lock; appending
+ * takes only the strip's, since the signals of a strip may come on several threads. */
+#include "fleet/intake_data.h"
+
+#include <stdlib.h>
+#include <sys/random.h>
+#include <xxhash.h>
+
+#include "fleet/resources.h"
+
+static const struct {
+    struct str metric;
+    const char *match;
+    enum metric_group group;
+} record_metrics[RECORD_COUNT] = {
+#define X(name, metric, match, group) {STR(metric), match, group},
+    RECORD_TABLE(X)
+#undef X
+};
+
+/* ------------------------------------------------------------------ what is wanted */
+
+static bool record_of_metric(struct str name, enum record_metric *ret)
+{
+    for (int i = 0; i < RECORD_COUNT; i++)
+        if (str_eq(name, record_metrics[i].metric)) {
+            *ret = (enum record_metric)i;
+            return true;
+        }
+    return false;
+}
+
+bool intake_wants_metric(struct str name)
+{
+    enum record_metric metric;
+    return signal_of_metric(name) != NULL || record_of_metric(name, &metric);
+}
+
+static struct wanted_metric *wanted;
+static size_t wanted_n;
+static pthread_once_t wanted_once = PTHREAD_ONCE_INIT;
+
+static void make_wanted(void)
+{
+    wanted = mem_zalloc(RECORD_COUNT + signal_names_n, sizeof *wanted);
+    for (int i = 0; i < RECORD_COUNT; i++)
+        wanted[wanted_n++] = (struct wanted_metric){
+            record_metrics[i].metric.p, record_metrics[i].match, record_metrics[i].group};
+    for (size_t i = 0; i < signal_names_n; i++)
+        wanted[wanted_n++] = (struct wanted_metric){signal_names[i].metric, "", METRIC_GROUP_GPU};
+}
+
+const struct wanted_metric *wanted_metrics(size_t *ret_n)
+{
+    pthread_once(&wanted_once, make_wanted);
+    *ret_n = wanted_n;
+    return wanted;
+}
+
+/* Is this series of a record's metric one that is read? Servers are asked for these only; files
+ * bring the others too. */
+static bool record_is_read(enum record_metric metric, const struct label *labels, size_t n)
+{
+    struct str resource = labels_get(labels, n, STR("resource"));
+    struct frac fraction;
+    switch (metric) {
+    case RECORD_NODE_CAPACITY:
+    case RECORD_NODE_ALLOCATABLE:
+        return resource_is_gpu(resource);
+    case RECORD_POD_REQUESTS:
+    case RECORD_POD_INIT_REQUESTS:
+        return resource_is_gpu(resource) || resource_fraction(resource, 1, &fraction) ||
+               resource_fraction(resource, 100, &fraction);
+    case RECORD_POD_PHASE:
+        return str_eq(labels_get(labels, n, STR("phase")), STR("Succeeded")) ||
+               str_eq(labels_get(labels, n, STR("phase")), STR("Failed"));
+    case RECORD_POD_INIT_INFO:
+        return str_eq(labels_get(labels, n, STR("restart_policy")), STR("Always"));
+    case RECORD_UP:
+        return labels_get(labels, n, STR("pod")).n > 0;
+    default:
+        return true;
+    }
+}
+
+/* ------------------------------------------------------------------ life of an intake */
+
+struct intake *intake_new(const struct settings *settings, struct names *names)
+{
+    struct intake *intake = mem_zalloc(1, sizeof *intake);
+    intake->settings = settings;
+    intake->names = names;
+    pthread_mutex_init(&intake->lock, NULL);
+    intake->table_mask = intake->strip_mask = 1023;
+    intake->table = mem_zalloc(1024, sizeof *intake->table);
+    intake->strip_table = mem_zalloc(1024, sizeof *intake->strip_table);
+    if (getrandom(&intake->seed, sizeof intake->seed, GRND_NONBLOCK) < 0)
+        intake->seed = (uint64_t)(uintptr_t)intake;
+    return intake;
+}
+
+static void strip_free(struct strip *strip)
+{
+    free(strip->t);
+    for (int s = 0; s < SIGNAL_COUNT; s++)
+        free(strip->column[s]);
+    free(strip->odd);
+    pthread_mutex_destroy(&strip->lock);
+}
+
+void intake_free(struct intake *intake)
+{
+    if (!intake)
+        return;
+    for (size_t i = 0; i < intake->strips_n; i++)
+        strip_free(intake->strips[i]);
+    for (size_t i = 0; i < intake->records_n; i++)
+        free(intake->records[i]->runs);
+    free(intake->strips);
+    free(intake->strip_table);
+    free(intake->strip_hash);
+    free(intake->records);
+    free(intake->series);
+    free(intake->table);
+    free(intake->pods);
+    free(intake->nodes);
+    free(intake->owners);
+    free(intake->namespaces);
+    free(intake->notes);
+    free(intake->renamed_jobs);
+    free(intake->carried_stamps);
+    arena_release(&intake->arena);
+    pthread_mutex_destroy(&intake->lock);
+    free(intake);
+}
+
+/* ------------------------------------------------------------------ naming series */
+
+/* Labels in order of name, without empty ones; insertion sort, since they mostly come sorted. */
+static size_t sorted_labels(const struct label *labels, size_t n, struct label *out)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (labels[i].value.n == 0)
+            continue;
+        size_t at = kept++;
+        for (; at > 0 && str_cmp(labels[i].name, out[at - 1].name) < 0; at--)
+            out[at] = out[at - 1];
+        out[at] = labels[i];
+    }
+    return kept;
+}
+
+/* Hash of the labels, but for the metric's name where `without_name`. 64 bits with a random seed:
+ * two series that meet in all of them would be taken for one, which is not going to happen. */
+static uint64_t hash_labels(const struct intake *intake, const struct label *labels, size_t n,
+                            bool without_name)
+{
+    uint64_t hash = intake->seed;
+    for (size_t i = 0; i < n; i++) {
+        if (without_name && str_eq(labels[i].name, STR("__name__")))
+            continue;
+        hash = XXH3_64bits_withSeed(labels[i].name.p, labels[i].name.n, hash + labels[i].name.n);
+        hash = XXH3_64bits_withSeed(labels[i].value.p, labels[i].value.n, hash);
+    }
+    return hash;
+}
+
+static struct pair *keep_labels(struct intake *intake, const struct label *labels, size_t n,
+                                uint32_t *ret_n)
+{
+    struct pair *pairs = arena_alloc(&intake->arena, n * sizeof *pairs);
+    uint32_t kept = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!str_eq(labels[i].name, STR("__name__")))
+            pairs[kept++] = (struct pair){names_put(intake->names, labels[i].name),
+                                          names_put(intake->names, labels[i].value)};
+    *ret_n = kept;
+    return pairs;
+}
+
+static void grow_table(uint32_t **table, uint32_t *mask, size_t n, const uint64_t *hash_of,
+                       size_t stride)
+{
+    uint32_t wide = *mask * 2 + 1;
+    uint32_t *next = mem_zalloc((size_t)wide + 1, sizeof *next);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t hash;
+        memcpy(&hash, (const char *)hash_of + i * stride, sizeof hash);
+        uint32_t at = (uint32_t)hash & wide;
+        while (next[at])
+            at = (at + 1) & wide;
+        next[at] = (uint32_t)i + 1;
+    }
+    free(*table);
+    *table = next;
+    *mask = wide;
+}
+
+/* The strip of these labels, made where it is not there. Lock held. */
+static struct strip *strip_of(struct intake *intake, const struct label *labels, size_t n)
+{
+    uint64_t hash = hash_labels(intake, labels, n, true);
+    uint32_t at = (uint32_t)hash & intake->strip_mask;
+    for (; intake->strip_table[at]; at = (at + 1) & intake->strip_mask)
+        if (intake->strip_hash[intake->strip_table[at] - 1] == hash)
+            return intake->strips[intake->strip_table[at] - 1];
+    struct strip *strip = arena_zalloc(&intake->arena, sizeof *strip);
+    pthread_mutex_init(&strip->lock, NULL);
+    strip->labels = keep_labels(intake, labels, n, &strip->labels_n);
+    gpu_labels_read(labels, n, intake->names, strip->label);
+    mem_reserve(intake->strip_hash, intake->strips_n, intake->strip_hash_room, 1);
+    intake->strip_hash[intake->strips_n] = hash;
+    mem_push(intake->strips, intake->strips_n, intake->strips_room, strip);
+    intake->strip_table[at] = (uint32_t)intake->strips_n;
+    if (intake->strips_n * 2 > intake->strip_mask)
+        grow_table(&intake->strip_table, &intake->strip_mask, intake->strips_n, intake->strip_hash,
+                   sizeof *intake->strip_hash);
+    return strip;
+}
+
+static struct record *new_record(struct intake *intake, enum record_metric metric,
+                                 const struct label *labels, size_t n)
+{
+    struct record *record = arena_zalloc(&intake->arena, sizeof *record);
+    record->metric = metric;
+    record->labels = keep_labels(intake, labels, n, &record->labels_n);
+    mem_push(intake->records, intake->records_n, intake->records_room, record);
+    return record;
+}
+
+static series_id name_series(struct intake *intake, const struct label *labels, size_t n,
+                             const struct signal_name *signal, enum record_metric metric)
+{
+    uint64_t hash = hash_labels(intake, labels, n, false);
+    uint32_t at = (uint32_t)hash & intake->table_mask;
+    for (; intake->table[at]; at = (at + 1) & intake->table_mask)
+        if (intake->series[intake->table[at] - 1].hash == hash)
+            return intake->table[at] - 1;
+    if (intake->series_n >= INTAKE_SERIES_MAX) {
+        intake->refused++;
+        return SERIES_UNWANTED;
+    }
+    struct series series = {.hash = hash};
+    if (signal) {
+        series.strip = strip_of(intake, labels, n);
+        series.signal = signal->signal;
+        series.unit = signal->unit;
+        series.strip->family = signal->exporter;
+        series.strip->metric[signal->signal] = names_put(intake->names, str_of(signal->metric));
+        if (signal->unit == UNIT_PERCENT_OR_RATIO)
+            series.strip->ratio_metric |= 1u << signal->signal;
+    } else {
+        series.record = new_record(intake, metric, labels, n);
+    }
+    mem_push(intake->series, intake->series_n, intake->series_room, series);
+    intake->table[at] = (uint32_t)intake->series_n;
+    if (intake->series_n * 2 > intake->table_mask)
+        grow_table(&intake->table, &intake->table_mask, intake->series_n, &intake->series->hash,
+                   sizeof *intake->series);
+    return (series_id)intake->series_n - 1;
+}
+
+series_id intake_series(struct intake *intake, const struct label *labels, size_t n)
+{
+    struct str name = labels_get(labels, n, STR("__name__"));
+    const struct signal_name *signal = signal_of_metric(name);
+    enum record_metric metric = RECORD_COUNT;
+    if (!signal && (!record_of_metric(name, &metric) || !record_is_read(metric, labels, n)))
+        return SERIES_UNWANTED;
+    struct label sorted[INTAKE_LABELS_MAX];
+    if (n > INTAKE_LABELS_MAX) {
+        __atomic_fetch_add(&intake->refused, 1, __ATOMIC_RELAXED);
+        return SERIES_UNWANTED;
+    }
+    size_t kept = sorted_labels(labels, n, sorted);
+    pthread_mutex_lock(&intake->lock);
+    series_id id = name_series(intake, sorted, kept, signal, metric);
+    pthread_mutex_unlock(&intake->lock);
+    return id;
+}
+
+/* ------------------------------------------------------------------ appending */
+
+static struct series series_at(struct intake *intake, series_id id)
+{
+    /* The array may move while another thread names a series. */
+    pthread_mutex_lock(&intake->lock);
+    struct series series = intake->series[id];
+    pthread_mutex_unlock(&intake->lock);
+    return series;
+}
+
+static bool is_stale(double v)
+{
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    return bits == 0x7ff0000000000002ull;
+}
+
+#define PIECE 512
+
+void intake_append(struct intake *intake, series_id id, const time_ms *t, const double *v, size_t n)
+{
+    if (id == SERIES_UNWANTED || n == 0)
+        return;
+    struct series series = series_at(intake, id);
+    if (series.record) {
+        for (size_t i = 0; i < n; i++)
+            if (!is_stale(v[i]))
+                record_add(series.record, t[i], v[i]);
+        return;
+    }
+    pthread_mutex_lock(&series.strip->lock);
+    while (n) {
+        size_t part = n < PIECE ? n : PIECE;
+        time_ms kept_t[PIECE];
+        double kept_v[PIECE];
+        size_t kept = 0;
+        for (size_t i = 0; i < part; i++) {
+            kept_t[kept] = t[i];
+            kept_v[kept] = v[i];
+            kept += !is_stale(v[i]);
+        }
+        strip_append(series.strip, series.signal, series.unit, kept_t, kept_v, kept);
+        t += part;
+        v += part;
+        n -= part;
+    }
+    pthread_mutex_unlock(&series.strip->lock);
+}
+
+void intake_note(struct intake *intake, enum note_kind kind, struct str subject, int64_t count,
+                 struct str text)
+{
+    struct intake_note_entry note = {kind, names_put(intake->names, subject),
+                                     names_put(intake->names, text), count};
+    pthread_mutex_lock(&intake->lock);
+    for (size_t i = 0; i < intake->notes_n; i++) {
+        struct intake_note_entry *old = &intake->notes[i];
+        if (old->kind == kind && old->subject == note.subject && old->text == note.text) {
+            old->count += count;
+            pthread_mutex_unlock(&intake->lock);
+            return;
+        }
+    }
+    mem_push(intake->notes, intake->notes_n, intake->notes_room, note);
+    pthread_mutex_unlock(&intake->lock);
+}

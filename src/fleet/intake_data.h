@@ -1,0 +1,219 @@
+/* What an intake holds, for the rooms that build facts from it (fleet/records, ledger/). Sources
+ * see fleet/intake.h and fleet/objects.h only.
+ *
+ * Samples of GPU signals lie in *strips*: a strip is one set of labels but for the metric's name,
+ * with a column of stamps and a column of values for each signal. All signals of a device come in
+ * one scrape and so share their stamps: a sample costs 8 bytes and a stamp is kept once. What does
+ * not fit that picture (stamps of their own, out of order) goes to the strip's list of odd samples
+ * and is merged when the strip is read (strip_settle).
+ *
+ * Series of records (kube-state-metrics, up, serving counters) say the same for days: they are kept
+ * as runs of equal values at equal distances. */
+#ifndef GPUTALLY_FLEET_INTAKE_DATA_H
+#define GPUTALLY_FLEET_INTAKE_DATA_H
+
+#include <pthread.h>
+
+#include "fleet/intake.h"
+#include "fleet/labels.h"
+#include "fleet/objects.h"
+#include "fleet/settings.h"
+#include "fleet/signals.h"
+#include "util/frac.h"
+
+/* X(NAME, "metric", "selector", group) */
+#define RECORD_TABLE(X)                                                                            \
+    X(NODE_INFO, "kube_node_info", "", METRIC_GROUP_KUBE)                                          \
+    X(NODE_CREATED, "kube_node_created", "", METRIC_GROUP_KUBE)                                    \
+    X(NODE_LABELS, "kube_node_labels", "", METRIC_GROUP_KUBE)                                      \
+    X(NODE_UNSCHEDULABLE, "kube_node_spec_unschedulable", "", METRIC_GROUP_KUBE)                   \
+    X(NODE_CAPACITY, "kube_node_status_capacity", "resource=~\"nvidia_com_.*|amd_com_gpu\"",       \
+      METRIC_GROUP_KUBE)                                                                           \
+    X(NODE_ALLOCATABLE, "kube_node_status_allocatable", "resource=~\"nvidia_com_.*|amd_com_gpu\"", \
+      METRIC_GROUP_KUBE)                                                                           \
+    X(POD_INFO, "kube_pod_info", "", METRIC_GROUP_KUBE)                                            \
+    X(POD_OWNER, "kube_pod_owner", "", METRIC_GROUP_KUBE)                                          \
+    X(POD_LABELS, "kube_pod_labels", "", METRIC_GROUP_KUBE)                                        \
+    X(POD_ANNOTATIONS, "kube_pod_annotations", "", METRIC_GROUP_KUBE)                              \
+    X(POD_SCHEDULED, "kube_pod_status_scheduled_time", "", METRIC_GROUP_KUBE)                      \
+    X(POD_START, "kube_pod_start_time", "", METRIC_GROUP_KUBE)                                     \
+    X(POD_COMPLETION, "kube_pod_completion_time", "", METRIC_GROUP_KUBE)                           \
+    X(POD_PHASE, "kube_pod_status_phase", "phase=~\"Succeeded|Failed\"", METRIC_GROUP_KUBE)        \
+    X(POD_REQUESTS, "kube_pod_container_resource_requests",                                        \
+      "resource=~\"nvidia_com_.*|amd_com_gpu|.*gpu_milli\"", METRIC_GROUP_KUBE)                    \
+    X(POD_INIT_REQUESTS, "kube_pod_init_container_resource_requests",                              \
+      "resource=~\"nvidia_com_.*|amd_com_gpu|.*gpu_milli\"", METRIC_GROUP_KUBE)                    \
+    X(POD_INIT_INFO, "kube_pod_init_container_info", "restart_policy=\"Always\"",                  \
+      METRIC_GROUP_KUBE)                                                                           \
+    X(REPLICASET_OWNER, "kube_replicaset_owner", "", METRIC_GROUP_KUBE)                            \
+    X(JOB_OWNER, "kube_job_owner", "", METRIC_GROUP_KUBE)                                          \
+    X(NAMESPACE_LABELS, "kube_namespace_labels", "", METRIC_GROUP_KUBE)                            \
+    X(UP, "up", "pod!=\"\"", METRIC_GROUP_TARGETS)                                                 \
+    X(GPU_INFO, "nvidia_smi_gpu_info", "", METRIC_GROUP_GPU)                                       \
+    X(GENERATION_TOKENS, "vllm:generation_tokens_total", "", METRIC_GROUP_WORK)                    \
+    X(PROMPT_TOKENS, "vllm:prompt_tokens_total", "", METRIC_GROUP_WORK)                            \
+    X(REQUESTS, "vllm:request_success_total", "", METRIC_GROUP_WORK)
+
+enum record_metric {
+#define X(name, metric, match, group) RECORD_##name,
+    RECORD_TABLE(X)
+#undef X
+        RECORD_COUNT
+};
+
+struct pair {
+    name_t name, value;
+};
+
+/* n samples of value v at t0, t0 + dt, … */
+struct run {
+    time_ms t0, dt;
+    double v;
+    uint32_t n;
+};
+static inline time_ms run_last(const struct run *run)
+{
+    return run->t0 + run->dt * (time_ms)(run->n - 1);
+}
+
+struct record {
+    enum record_metric metric;
+    struct pair *labels; /* without __name__ */
+    uint32_t labels_n;
+    bool unsorted; /* a sample reached back: record_settle() puts them in order */
+    struct run *runs;
+    size_t n, room;
+};
+name_t record_label(const struct record *record, name_t name); /* NAME_NONE: not there */
+void record_settle(struct record *record);
+void record_add(struct record *record, time_ms t, double v);
+/* first, last stamp and last value of a settled record that has samples */
+static inline time_ms record_first(const struct record *record)
+{
+    return record->runs[0].t0;
+}
+static inline time_ms record_last(const struct record *record)
+{
+    return run_last(&record->runs[record->n - 1]);
+}
+static inline double record_value(const struct record *record)
+{
+    return record->runs[record->n - 1].v;
+}
+
+struct odd_sample {
+    time_ms t;
+    int64_t v;
+    enum signal signal;
+};
+
+struct strip {
+    pthread_mutex_t lock; /* while sources deliver */
+    struct pair *labels;  /* as they came, without __name__: for the carry */
+    uint32_t labels_n;
+    name_t label[GPU_LABEL_COUNT];
+    enum exporter_family family;
+    uint32_t ratio_metric; /* bit of a signal: its metric is a UNIT_PERCENT_OR_RATIO one */
+    uint32_t rejected;
+    time_ms *t;
+    size_t n, room;
+    int64_t *column[SIGNAL_COUNT]; /* NULL: no such signal; values as signal_clean gives them */
+    size_t filled[SIGNAL_COUNT];   /* rows up to which the column is written */
+    name_t metric[SIGNAL_COUNT];   /* the name that the signal came under */
+    struct odd_sample *odd;
+    size_t odd_n, odd_room;
+};
+/* n samples of one signal, no stale markers among them; takes the strip's lock as held. */
+void strip_append(struct strip *strip, enum signal signal, enum signal_unit unit, const time_ms *t,
+                  const double *v, size_t n);
+/* Merge the odd samples in, and fill every column up to n with SIGNAL_ABSENT. Owner thread. */
+void strip_settle(struct strip *strip);
+
+struct series {
+    uint64_t hash;
+    struct strip *strip;   /* a GPU signal's … */
+    struct record *record; /* … or a record's */
+    enum signal signal;
+    enum signal_unit unit;
+};
+
+/* Objects of lists and watches, kept as facts. Texts are interned. */
+struct object_request {
+    name_t container, resource; /* as kube-state-metrics spells resources */
+    int64_t count;
+    bool init, sidecar;
+    uint32_t order; /* place among the pod's containers */
+};
+struct object_pod {
+    name_t cluster, namespace, name, uid, node, owner_kind, owner_name;
+    time_ms since, until; /* TIME_MIN / TIME_MAX where not known */
+    bool finished, pending;
+    struct pair *labels, *annotations;
+    uint32_t labels_n, annotations_n;
+    struct object_request *requests;
+    uint32_t requests_n;
+    struct frac fraction; /* num 0: none */
+    name_t *devices;      /* UUID or UUID/instance */
+    uint32_t devices_n;
+};
+struct object_node {
+    name_t cluster, name, provider_id, internal_ip;
+    time_ms created;
+    bool unschedulable;
+    struct pair *labels;
+    struct pair *capacity_names;     /* {resource, -} with counts beside */
+    int64_t *capacity, *allocatable; /* -1: not given */
+    uint32_t labels_n, capacity_n;
+};
+struct object_owner {
+    name_t cluster, namespace, kind, name, owner_kind, owner_name;
+};
+struct object_namespace {
+    name_t cluster, name;
+    struct pair *labels, *annotations;
+    uint32_t labels_n, annotations_n;
+};
+
+struct intake_note_entry {
+    enum note_kind kind;
+    name_t subject, text;
+    int64_t count;
+};
+
+struct intake {
+    const struct settings *settings;
+    struct names *names;
+    pthread_mutex_t lock;
+    struct arena arena;
+    struct series *series;
+    size_t series_n, series_room;
+    uint32_t *table; /* series + 1 by hash */
+    uint32_t table_mask;
+    uint64_t seed;
+    struct strip **strips;
+    size_t strips_n, strips_room;
+    uint32_t *strip_table;
+    uint32_t strip_mask;
+    uint64_t *strip_hash;
+    size_t strip_hash_room;
+    struct record **records;
+    size_t records_n, records_room;
+    struct object_pod *pods;
+    size_t pods_n, pods_room;
+    struct object_node *nodes;
+    size_t nodes_n, nodes_room;
+    struct object_owner *owners;
+    size_t owners_n, owners_room;
+    struct object_namespace *namespaces;
+    size_t namespaces_n, namespaces_room;
+    struct intake_note_entry *notes;
+    size_t notes_n, notes_room;
+    /* from the carry: jobs (cluster, job) that were seen to rename pod labels */
+    struct pair *renamed_jobs;
+    size_t renamed_jobs_n, renamed_jobs_room;
+    time_ms *carried_stamps; /* observations before the slice */
+    size_t carried_stamps_n, carried_stamps_room;
+    uint64_t refused; /* series over the caps */
+};
+
+#endif

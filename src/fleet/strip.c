@@ -1,0 +1,151 @@
+/* Strips: the samples of one target row of a device (fleet/intake_data.h). The common case is a
+ * signal whose next samples have the stamps that another signal of the strip brought already: one
+ * memcmp, and the values are cleaned straight into the column. */
+#include "fleet/intake_data.h"
+
+#include <stdlib.h>
+
+static void clean(struct strip *strip, enum signal signal, enum signal_unit unit, const double *v,
+                  size_t n, int64_t *out)
+{
+    if (unit == UNIT_PERCENT_OR_RATIO) {
+        /* Which it is shows only when all values of the exporter are there: kept as they came. */
+        for (size_t i = 0; i < n; i++)
+            out[i] = v[i] >= 0 && v[i] <= 100 ? (int64_t)(v[i] * 1e9 + 0.5) : SIGNAL_ABSENT;
+        return;
+    }
+    strip->rejected += (uint32_t)signal_clean_many(signal, unit, v, n, out);
+}
+
+static void make_room(struct strip *strip, size_t more)
+{
+    if (strip->n + more <= strip->room)
+        return;
+    size_t room = strip->room * 2 > strip->n + more ? strip->room * 2 : strip->n + more + 16;
+    strip->t = mem_realloc(strip->t, room, sizeof *strip->t);
+    for (int s = 0; s < SIGNAL_COUNT; s++)
+        if (strip->column[s])
+            strip->column[s] = mem_realloc(strip->column[s], room, sizeof *strip->column[s]);
+    strip->room = room;
+}
+
+static void fill_absent(struct strip *strip, int signal, size_t upto)
+{
+    int64_t *column = strip->column[signal];
+    for (size_t i = strip->filled[signal]; i < upto; i++)
+        column[i] = SIGNAL_ABSENT;
+    if (strip->filled[signal] < upto)
+        strip->filled[signal] = upto;
+}
+
+/* The row of stamp t, or n. */
+static size_t row_of(const struct strip *strip, time_ms t)
+{
+    size_t low = 0, high = strip->n;
+    while (low < high) {
+        size_t mid = (low + high) / 2;
+        if (strip->t[mid] < t)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < strip->n && strip->t[low] == t ? low : strip->n;
+}
+
+static void append_one(struct strip *strip, enum signal signal, time_ms t, int64_t v)
+{
+    if (strip->n == 0 || t > strip->t[strip->n - 1]) {
+        make_room(strip, 1);
+        strip->t[strip->n++] = t;
+        fill_absent(strip, signal, strip->n - 1);
+        strip->column[signal][strip->n - 1] = v;
+        strip->filled[signal] = strip->n;
+        return;
+    }
+    size_t row = row_of(strip, t);
+    if (row == strip->n) {
+        struct odd_sample odd = {t, v, signal};
+        mem_push(strip->odd, strip->odd_n, strip->odd_room, odd);
+    } else if (row >= strip->filled[signal]) {
+        fill_absent(strip, signal, row);
+        strip->column[signal][row] = v;
+        strip->filled[signal] = row + 1;
+    } else if (strip->column[signal][row] == SIGNAL_ABSENT) {
+        strip->column[signal][row] = v;
+    }
+}
+
+void strip_append(struct strip *strip, enum signal signal, enum signal_unit unit, const time_ms *t,
+                  const double *v, size_t n)
+{
+    if (!strip->column[signal])
+        strip->column[signal] = mem_alloc((strip->room ? strip->room : 1) * sizeof(int64_t));
+    size_t at = strip->filled[signal];
+    bool ascending = true;
+    for (size_t i = 1; i < n; i++)
+        ascending &= t[i] > t[i - 1];
+    if (ascending && n) {
+        if (at + n <= strip->n && memcmp(strip->t + at, t, n * sizeof *t) == 0) {
+            clean(strip, signal, unit, v, n, strip->column[signal] + at);
+            strip->filled[signal] = at + n;
+            return;
+        }
+        if (at == strip->n && (at == 0 || t[0] > strip->t[at - 1])) {
+            make_room(strip, n);
+            memcpy(strip->t + at, t, n * sizeof *t);
+            clean(strip, signal, unit, v, n, strip->column[signal] + at);
+            strip->filled[signal] = strip->n = at + n;
+            return;
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        int64_t value;
+        clean(strip, signal, unit, &v[i], 1, &value);
+        append_one(strip, signal, t[i], value);
+    }
+}
+
+static int by_stamp(const void *a, const void *b)
+{
+    const struct odd_sample *x = a, *y = b;
+    return (x->t > y->t) - (x->t < y->t);
+}
+
+void strip_settle(struct strip *strip)
+{
+    for (int s = 0; s < SIGNAL_COUNT; s++)
+        if (strip->column[s])
+            fill_absent(strip, s, strip->n);
+    if (!strip->odd_n)
+        return;
+    qsort(strip->odd, strip->odd_n, sizeof *strip->odd, by_stamp);
+    size_t fresh = 0;
+    for (size_t i = 0; i < strip->odd_n; i++)
+        fresh += i == 0 || strip->odd[i].t != strip->odd[i - 1].t;
+    make_room(strip, fresh);
+    /* Merge from the back, so that rows move once and in place. */
+    size_t from = strip->n, to = strip->n + fresh, odd = strip->odd_n;
+    while (odd) {
+        time_ms t = strip->odd[odd - 1].t;
+        if (from && strip->t[from - 1] > t) {
+            from--, to--;
+            strip->t[to] = strip->t[from];
+            for (int s = 0; s < SIGNAL_COUNT; s++)
+                if (strip->column[s])
+                    strip->column[s][to] = strip->column[s][from];
+            continue;
+        }
+        to--;
+        strip->t[to] = t;
+        for (int s = 0; s < SIGNAL_COUNT; s++)
+            if (strip->column[s])
+                strip->column[s][to] = SIGNAL_ABSENT;
+        for (; odd && strip->odd[odd - 1].t == t; odd--)
+            if (strip->odd[odd - 1].v != SIGNAL_ABSENT)
+                strip->column[strip->odd[odd - 1].signal][to] = strip->odd[odd - 1].v;
+    }
+    strip->n += fresh;
+    for (int s = 0; s < SIGNAL_COUNT; s++)
+        strip->filled[s] = strip->n;
+    strip->odd_n = 0;
+}
