@@ -16,11 +16,13 @@ struct gpu_model {
     int32_t idle_mw;        /* 0 unknown */
     int mig_slices;         /* compute slices under MIG: 7, 4 on A30; 0: no MIG */
     struct str mig_table;   /* which MIG profiles it has */
+    bool low_confidence;    /* its figures are recalled, not read from a data sheet */
 };
 /* The model that an exporter, a node label or a price list means by text: exact name, the same
  * words in another spelling (case, dashes, "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb"), an alias, or the
  * longest name that text begins with. NULL: unknown. O(models), ~1 us. */
 const struct gpu_model *catalogue_gpu(struct str text);
+const struct gpu_model *catalogue_gpus(size_t *ret_n); /* all of them */
 /* Compute slices of a model under MIG: 7 where the model is unknown. */
 int catalogue_mig_slices(struct str model);
 
