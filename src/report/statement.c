@@ -1,0 +1,407 @@
+/* What must be said before the figures.
+ *
+ * Not known is not zero: money without a price, hours without telemetry, teams without a rule and
+ * answers that were cut would otherwise vanish in a sum. Each becomes a sentence here, with how
+ * much of the report it is about and, where there is one, the option that mends it. */
+#include "report/statement.h"
+
+#include <stdlib.h>
+
+#include "fleet/intake.h"
+#include "query/window.h"
+#include "report/figure.h"
+#include "report/text.h"
+
+#define EXAMPLES_MAX 3 /* notes of a kind that people are shown */
+
+const char *const statement_level_words[] = {"missing", "caution", "info"};
+
+/* A sentence under construction. */
+struct draft {
+    const struct report *report;
+    struct statements *list;
+    struct strbuf text;
+};
+
+static void add_amount(struct draft *draft, money_t amount)
+{
+    const struct result *result = draft->report->result;
+    const char *currency = draft->report->currency;
+    text_money(&draft->text, amount, text_money_places(result->total.cost), currency);
+    if (amount > 0 && result->total.cost > 0) {
+        int64_t part = (int64_t)((wide_t)amount * NANO / result->total.cost);
+        strbuf_add(&draft->text, STR(" ("));
+        text_percent(&draft->text, part, 0);
+        strbuf_addc(&draft->text, ')');
+    }
+}
+
+static void add_hours(struct draft *draft, wide_t gpu_ns)
+{
+    text_nano(&draft->text, gpu_ns / 3600, 1);
+    strbuf_add(&draft->text, STR(" GPU-hours"));
+}
+
+static struct statement *put(struct draft *draft, enum statement_level level, const char *code,
+                             struct str topic)
+{
+    struct statements *list = draft->list;
+    struct statement statement = {.level = level,
+                                  .code = code,
+                                  .topic = str_keep(&list->arena, topic),
+                                  .text = str_keep(&list->arena, strbuf_str(&draft->text)),
+                                  .gpu_ns = -1,
+                                  .money = -1,
+                                  .count = -1};
+    mem_push(list->items, list->n, list->room, statement);
+    strbuf_clear(&draft->text);
+    return &list->items[list->n - 1];
+}
+
+/* ---- of the window ---- */
+
+static void say_recorded(struct draft *draft)
+{
+    const struct result *result = draft->report->result;
+    struct span asked = result->query.window, have = result->recorded;
+    if (have.from >= have.to) {
+        strbuf_add(&draft->text, STR("the ledger has no hour of this window"));
+        put(draft, STATEMENT_MISSING, "not-recorded", STR("nothing recorded"));
+    } else if (have.from > asked.from || have.to < asked.to) {
+        strbuf_add(&draft->text, STR("the ledger has only "));
+        text_time(&draft->text, have.from);
+        strbuf_add(&draft->text, STR(" to "));
+        text_time(&draft->text, have.to);
+        strbuf_addf(&draft->text, ": %lld of the window's %lld hours",
+                    (long long)((have.to - have.from) / HOUR_MS),
+                    (long long)((asked.to - asked.from) / HOUR_MS));
+        put(draft, STATEMENT_MISSING, "not-recorded", STR("not all recorded"));
+    }
+    if (draft->report->window_widened) {
+        strbuf_add(&draft->text, STR("the window was widened to whole hours"));
+        put(draft, STATEMENT_INFO, "window-widened", STR("window"));
+    }
+    if (result->query.filters_n) {
+        for (size_t i = 0; i < result->query.filters_n; i++) {
+            const struct query_filter *filter = &result->query.filters[i];
+            strbuf_addf(&draft->text, "%s%s%s%.*s", i ? ", " : "", key_words[filter->key],
+                        filter->negate ? "!=" : "=", STR_ARG(filter->value));
+        }
+        strbuf_add(&draft->text, STR("; the balance is of all rows"));
+        put(draft, STATEMENT_INFO, "filtered", STR("filtered"));
+    }
+}
+
+/* ---- of prices ---- */
+
+struct flag_sentence {
+    enum flag_index flag;
+    enum statement_level level;
+    const char *code, *topic;
+    const char *rest; /* after the amount */
+    bool hours;       /* the amount is GPU-hours, not money */
+};
+
+static const struct flag_sentence flag_sentences[] = {
+    {FLAG_INDEX_UNPRICED, STATEMENT_MISSING, "unpriced", "unpriced",
+     " have no known price and stand here as 0; give one with --prices FILE", true},
+    {FLAG_INDEX_DEFAULT_PRICE, STATEMENT_CAUTION, "default-price", "estimate",
+     " rests on a default price of the GPU model; give yours with --prices FILE", false},
+    {FLAG_INDEX_CATALOGUE_DERIVED, STATEMENT_CAUTION, "catalogue-derived", "estimate",
+     " rests on prices that the catalogue derived from others; give yours with --prices FILE",
+     false},
+    {FLAG_INDEX_SPOT_AS_ON_DEMAND, STATEMENT_CAUTION, "spot-as-on-demand", "estimate",
+     " is of spot nodes without a spot price, charged as on-demand", false},
+    {FLAG_INDEX_RESERVED_AS_ON_DEMAND, STATEMENT_CAUTION, "reserved-as-on-demand", "estimate",
+     " is of reserved nodes without a reserved price, charged as on-demand", false},
+    {FLAG_INDEX_SPLIT_UNKNOWN, STATEMENT_CAUTION, "split-unknown", "estimate",
+     " still has CPU and memory in it: their part of the price is not known", false},
+    {FLAG_INDEX_BY_COUNT, STATEMENT_CAUTION, "by-count", "by count",
+     " is laid on GPUs by count: nothing says which GPU those pods have", false},
+    {FLAG_INDEX_UP_SAMPLES, STATEMENT_CAUTION, "up-samples", "node lives",
+     " are of nodes that no Kubernetes record knows: up while their GPUs send samples", true},
+    {FLAG_INDEX_UNSEEN, STATEMENT_CAUTION, "unseen", "silent GPUs",
+     " are of GPUs that send nothing", true},
+    {FLAG_INDEX_OWNER_DEFAULT, STATEMENT_INFO, "owner-default", "teams",
+     " is booked on the namespace as team: no owner rules are configured (--owners FILE)", false},
+};
+
+static void say_flags(struct draft *draft)
+{
+    const struct figures *total = &draft->report->result->total;
+    for (size_t i = 0; i < sizeof flag_sentences / sizeof *flag_sentences; i++) {
+        const struct flag_sentence *sentence = &flag_sentences[i];
+        wide_t gpu_ns = total->flag_gpu_ns[sentence->flag];
+        money_t money = total->flag_cost[sentence->flag];
+        if (gpu_ns == 0 && money == 0)
+            continue;
+        if (sentence->hours || money == 0)
+            add_hours(draft, gpu_ns);
+        else
+            add_amount(draft, money);
+        strbuf_add(&draft->text, str_of(sentence->rest));
+        struct statement *statement =
+            put(draft, sentence->level, sentence->code, str_of(sentence->topic));
+        statement->gpu_ns = gpu_ns;
+        statement->money = money;
+    }
+    if (draft->report->residual) {
+        strbuf_add(&draft->text,
+                   STR("the CPU and memory part of the nodes' prices is taken off and stands in "
+                       "no row and in no balance"));
+        put(draft, STATEMENT_INFO, "residual", STR("prices"));
+    }
+}
+
+/* ---- of what is not known ---- */
+
+static void say_unknown(struct draft *draft)
+{
+    const struct figures *total = &draft->report->result->total;
+    wide_t blind = total->gpu_held_ns - total->gpu_observed_held_ns;
+    money_t unobserved = total->category[CATEGORY_UNOBSERVED];
+    if (unobserved > 0 || blind > 0) {
+        add_amount(draft, unobserved);
+        strbuf_add(&draft->text, STR(" is covered by no telemetry"));
+        if (blind > 0) {
+            strbuf_add(&draft->text, STR("; "));
+            add_hours(draft, blind);
+            strbuf_add(&draft->text, STR(" were held and not observed"));
+        }
+        struct statement *statement =
+            put(draft, STATEMENT_CAUTION, "unobserved", STR("unobserved"));
+        statement->gpu_ns = blind;
+        statement->money = unobserved;
+    }
+    money_t unattributed = total->category[CATEGORY_UNATTRIBUTED];
+    if (unattributed > 0) {
+        add_amount(draft, unattributed);
+        strbuf_add(&draft->text, STR(" of GPUs at work that no pod held: processes outside "
+                                     "Kubernetes, or lost labels"));
+        put(draft, STATEMENT_CAUTION, "unattributed", STR("unattributed"))->money = unattributed;
+    }
+}
+
+static void say_unowned(struct draft *draft)
+{
+    const struct result *overview = draft->report->overview;
+    struct figures sum = {0};
+    for (size_t i = 0; overview && i < overview->groups_n; i++)
+        if (str_eq(overview->groups[i].keys[1], STR("unowned")))
+            figures_add(&sum, &overview->groups[i].figures);
+    if (sum.rows == 0)
+        return;
+    add_amount(draft, sum.cost);
+    strbuf_add(&draft->text, STR(", "));
+    add_hours(draft, sum.gpu_ns);
+    strbuf_add(&draft->text, STR(", of pods that no owner rule matches"));
+    struct statement *statement = put(draft, STATEMENT_CAUTION, "unowned", STR("unowned"));
+    statement->gpu_ns = sum.gpu_ns;
+    statement->money = sum.cost;
+}
+
+/* ---- of what the sources said ---- */
+
+static const struct note_words {
+    int kind;
+    enum statement_level level;
+    const char *code, *topic;
+} note_words[] = {
+    {NOTE_PARTIAL, STATEMENT_MISSING, "partial", "partial"},
+    {NOTE_REJECTED, STATEMENT_CAUTION, "rejected", "rejected"},
+    {NOTE_GUESS, STATEMENT_CAUTION, "guess", "guessed"},
+    {NOTE_LATE_LABELS, STATEMENT_CAUTION, "late-labels", "late labels"},
+    {NOTE_UNPLACED, STATEMENT_CAUTION, "unplaced", "work without a row"},
+    {NOTE_INFO, STATEMENT_INFO, "info", "note"},
+};
+#define NOTE_WORDS_N (sizeof note_words / sizeof *note_words)
+
+static void say_notes(struct draft *draft)
+{
+    const struct result *result = draft->report->result;
+    for (size_t k = 0; k < NOTE_WORDS_N; k++)
+        for (size_t i = 0; i < result->notes_n; i++) {
+            const struct note *note = &result->notes[i];
+            if (note->kind != note_words[k].kind)
+                continue;
+            strbuf_add(&draft->text, names_text(result->names, note->text));
+            struct statement *statement =
+                put(draft, note_words[k].level, note_words[k].code, str_of(note_words[k].topic));
+            statement->subject = names_text(result->names, note->subject);
+            statement->count = note->count;
+        }
+}
+
+static int larger_count_first(const void *a, const void *b)
+{
+    const struct note *const *x = a, *const *y = b;
+    return ((*x)->count < (*y)->count) - ((*x)->count > (*y)->count);
+}
+
+/* "1,204: DCGM_FI_DEV_GPU_UTIL: blank values (1,000); metrics.om: line 7 …; and 3 more" */
+static void roll_up(struct draft *draft, const struct note_words *words, const struct note **notes,
+                    size_t n)
+{
+    const struct names *names = draft->report->result->names;
+    int64_t sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += notes[i]->count;
+    qsort(notes, n, sizeof *notes, larger_count_first);
+    for (size_t i = 0; i < n && i < EXAMPLES_MAX; i++) {
+        struct str subject = names_text(names, notes[i]->subject);
+        struct str text = names_text(names, notes[i]->text);
+        if (i)
+            strbuf_add(&draft->text, STR("; "));
+        if (subject.n)
+            strbuf_addf(&draft->text, "%.*s: ", STR_ARG(subject));
+        strbuf_addf(&draft->text, "%.*s", STR_ARG(text));
+        if (notes[i]->count > 1) {
+            strbuf_add(&draft->text, STR(" ("));
+            text_count(&draft->text, notes[i]->count);
+            strbuf_add(&draft->text, STR(" times)"));
+        }
+    }
+    if (n > EXAMPLES_MAX) {
+        strbuf_add(&draft->text, STR("; and "));
+        text_count(&draft->text, (wide_t)n - EXAMPLES_MAX);
+        strbuf_add(&draft->text, STR(" more (--output json has all)"));
+    }
+    put(draft, words->level, words->code, str_of(words->topic))->count = sum;
+}
+
+static void say_notes_rolled_up(struct draft *draft)
+{
+    const struct result *result = draft->report->result;
+    const struct note **notes = mem_zalloc(result->notes_n + 1, sizeof *notes);
+    for (size_t k = 0; k < NOTE_WORDS_N; k++) {
+        size_t n = 0;
+        for (size_t i = 0; i < result->notes_n; i++)
+            if (result->notes[i].kind == note_words[k].kind)
+                notes[n++] = &result->notes[i];
+        if (n)
+            roll_up(draft, &note_words[k], notes, n);
+    }
+    free(notes);
+}
+
+static void build(const struct report *report, struct statements *list, bool rolled_up)
+{
+    struct draft draft = {.report = report, .list = list};
+    say_recorded(&draft);
+    if (rolled_up)
+        say_notes_rolled_up(&draft);
+    else
+        say_notes(&draft);
+    say_flags(&draft);
+    say_unknown(&draft);
+    say_unowned(&draft);
+    strbuf_release(&draft.text);
+    /* The worst first, otherwise as they were said. */
+    struct statement *sorted = mem_zalloc(list->n + 1, sizeof *sorted);
+    size_t n = 0;
+    for (int level = STATEMENT_MISSING; level <= STATEMENT_INFO; level++)
+        for (size_t i = 0; i < list->n; i++)
+            if ((int)list->items[i].level == level)
+                sorted[n++] = list->items[i];
+    free(list->items);
+    list->items = sorted;
+    list->room = list->n + 1;
+}
+
+void statements_of(const struct report *report, struct statements *list)
+{
+    build(report, list, false);
+}
+
+void statements_for_people(const struct report *report, struct statements *list)
+{
+    build(report, list, true);
+}
+
+void statements_release(struct statements *list)
+{
+    free(list->items);
+    arena_release(&list->arena);
+    *list = (struct statements){0};
+}
+
+/* ---- first and last line ---- */
+
+static void add_name(const struct report *report, struct strbuf *out)
+{
+    const struct result *overview = report->overview;
+    struct str name = STR_NONE;
+    size_t clusters = 0;
+    for (size_t i = 0; overview && i < overview->groups_n; i++) {
+        struct str cluster = overview->groups[i].keys[0];
+        if (clusters && str_eq(cluster, name))
+            continue;
+        bool known = false;
+        for (size_t k = 0; k < i && !known; k++)
+            known = str_eq(cluster, overview->groups[k].keys[0]);
+        clusters += !known;
+        name = cluster;
+    }
+    if (clusters > 1)
+        text_plural(out, (wide_t)clusters, "cluster", "clusters");
+    else if (clusters == 1 && !str_eq(name, STR("-")))
+        text_clean(out, name);
+    else if (report->title)
+        text_clean(out, str_of(report->title));
+    else
+        strbuf_add(out, STR("gputally"));
+}
+
+/* In the zone where both ends are starts of its days, else in UTC. */
+static void add_window(const struct report *report, struct strbuf *out)
+{
+    struct span window = report->result->query.window;
+    char name[16];
+    if (report->tz && strcmp(report->tz, "UTC") != 0 &&
+        day_start(window.from, report->tz) == window.from &&
+        day_start(window.to, report->tz) == window.to) {
+        strbuf_addf(out, "%s", day_name(window.from, report->tz, name));
+        strbuf_addf(out, " to %s, %s", day_name(window.to, report->tz, name), report->tz);
+        return;
+    }
+    text_time(out, window.from);
+    strbuf_add(out, STR(" to "));
+    text_time(out, window.to);
+}
+
+void report_headline(const struct report *report, struct strbuf *out)
+{
+    const struct result *result = report->result;
+    wide_t coverage;
+    add_name(report, out);
+    strbuf_add(out, STR(" · "));
+    add_window(report, out);
+    strbuf_add(out, STR(" · "));
+    text_plural(out, (wide_t)result->gpus, "GPU on ", "GPUs on ");
+    text_plural(out, (wide_t)result->nodes, "node", "nodes");
+    strbuf_add(out, STR(" · "));
+    if (figure_get(&result->total, FIGURE_COVERAGE, &coverage)) {
+        text_percent(out, (int64_t)coverage, 1);
+        strbuf_add(out, STR(" observed"));
+    } else
+        strbuf_add(out, STR("nothing held"));
+}
+
+void report_balance(const struct report *report, struct strbuf *out)
+{
+    const struct result *result = report->result;
+    int places = result->price >= NANO || result->price == 0 ? 2 : 4;
+    if (result->booked == result->price) {
+        strbuf_add(out, STR("balanced: every one of "));
+        text_plural(out, (wide_t)result->node_hours, "node-hour", "node-hours");
+        strbuf_add(out, STR(" is booked once ("));
+    } else {
+        strbuf_add(out,
+                   STR("NOT BALANCED, which is a bug of gputally: please report it. Booked ("));
+        places = 9;
+    }
+    text_money(out, result->booked, places, report->currency);
+    strbuf_add(out, STR(" of "));
+    text_money(out, result->price, places, report->currency);
+    strbuf_addc(out, ')');
+}
