@@ -88,7 +88,4 @@ enum err remote_read_stream_feed(struct remote_read_stream *stream, struct str b
 enum err remote_read_stream_finish(struct remote_read_stream *stream, struct error *err);
 const struct remote_read_stats *remote_read_stream_stats(const struct remote_read_stream *stream);
 
-/* CRC-32C (Castagnoli) of bytes, going on from crc (0 to begin). Hardware where there is any. */
-uint32_t crc32c(uint32_t crc, struct str bytes);
-
 #endif
