@@ -1,0 +1,557 @@
+/* Kubernetes lists as a source.
+ *
+ * The files are read once, at the first fetch, and kept as the objects that an intake takes: a run
+ * books its window in slices, each with an intake of its own, and standard input can be read only
+ * once. Texts repeat over pods (labels, nodes, namespaces) and are kept once; annotations longer
+ * than anything that an owner rule could look for are dropped.
+ *
+ * An object that comes twice (two lists, made at different times) is the later one, but that a
+ * pod's known end is not forgotten. Pods are the same by uid, nodes by name, creation and provider
+ * id: a name with another creation is another life.
+ *
+ * Claims: ResourceSlice (driver, pool, device) -> UUID; ResourceClaim -> its devices and the pods
+ * that it is reserved for; a pod's own spec and status name its claims too, which still tells what
+ * a finished pod had. A MIG device of a slice is given as PARENT/PROFILE, since no attribute tells
+ * the GPU instance id that telemetry goes by. */
+#include "source/kube_file.h"
+
+#include <stdlib.h>
+
+#include "fleet/objects.h"
+#include "source/input.h"
+#include "util/idmap.h"
+#include "wire/kube_objects.h"
+
+#define READ_BYTES ((size_t)256 << 10)
+#define ANNOTATION_MAX 256     /* bytes of a value */
+#define OBJECTS_MAX (1u << 22) /* of all files */
+#define FAULTS_NAMED_MAX 5     /* a file: more are only counted */
+#define PROGRESS_MS 100
+
+struct slice_device {
+    int64_t generation;
+    struct str device; /* UUID, or PARENT/PROFILE */
+};
+
+struct claim {
+    const struct kube_allocation *allocations;
+    size_t allocations_n;
+};
+
+/* Pod -> claim, one link of a list. */
+struct use {
+    uint32_t claim, next;
+};
+
+struct fault_note {
+    struct str subject, text;
+    int64_t count;
+    enum note_kind kind;
+};
+
+struct kube_file {
+    struct source source;
+    char **paths;
+    size_t paths_n;
+    struct str cluster;
+    bool loaded;
+
+    struct arena arena;
+    struct names *texts;
+
+    struct node_object *nodes;
+    struct pod_object *pods;
+    struct kube_owner *owners;
+    struct kube_namespace *namespaces;
+    struct slice_device *devices;
+    struct claim *claims;
+    struct use *uses;
+    struct fault_note *faults;
+    size_t nodes_n, nodes_room, pods_n, pods_room, owners_n, owners_room, namespaces_n,
+        namespaces_room, devices_n, devices_room, claims_n, claims_room, uses_n, uses_room,
+        faults_n, faults_room;
+
+    struct idmap node_at, pod_at, owner_at, namespace_at, device_at, claim_at, use_at;
+
+    const char *path; /* that is read */
+    size_t path_faults;
+    struct kube_counts counts; /* of all files */
+};
+
+static name_t id_of(struct kube_file *f, struct str text)
+{
+    return names_put(f->texts, text);
+}
+
+static struct str kept(struct kube_file *f, struct str text)
+{
+    return names_text(f->texts, id_of(f, text));
+}
+
+static const struct label *kept_labels(struct kube_file *f, const struct label *labels, size_t n,
+                                       size_t longest, size_t *ret_n)
+{
+    struct label *copy = arena_alloc(&f->arena, n * sizeof *copy);
+    size_t k = 0;
+    for (size_t i = 0; i < n; i++)
+        if (labels[i].value.n <= longest)
+            copy[k++] = (struct label){kept(f, labels[i].name), kept(f, labels[i].value)};
+    *ret_n = k;
+    return copy;
+}
+
+/* Whole units, rounded up as Kubernetes rounds a quantity. */
+static const struct resource_count *kept_counts(struct kube_file *f,
+                                                const struct kube_quantity *quantities, size_t n)
+{
+    struct resource_count *counts = arena_alloc(&f->arena, n * sizeof *counts);
+    for (size_t i = 0; i < n; i++)
+        counts[i] = (struct resource_count){
+            kept(f, quantities[i].resource),
+            quantities[i].milli / 1000 + (quantities[i].milli % 1000 > 0),
+        };
+    return counts;
+}
+
+/* The place of an object in its array: where it was, or the next one. */
+static size_t place_of(struct idmap *map, struct idkey key, size_t n, bool *ret_new)
+{
+    return idmap_add(map, key, (uint32_t)n, ret_new);
+}
+
+static bool full(const struct kube_file *f)
+{
+    return f->nodes_n + f->pods_n + f->owners_n + f->namespaces_n + f->devices_n + f->claims_n +
+               f->uses_n >=
+           OBJECTS_MAX;
+}
+
+static void on_node(void *context, const struct kube_node *node)
+{
+    struct kube_file *f = context;
+    struct node_object object = {
+        .cluster = f->cluster,
+        .name = kept(f, node->name),
+        .provider_id = kept(f, node->provider_id),
+        .internal_ip = kept(f, node->internal_ip),
+        .created = node->created,
+        .unschedulable = node->unschedulable,
+        .capacity = kept_counts(f, node->capacity, node->capacity_n),
+        .allocatable = kept_counts(f, node->allocatable, node->allocatable_n),
+        .capacity_n = node->capacity_n,
+        .allocatable_n = node->allocatable_n,
+    };
+    object.labels = kept_labels(f, node->labels, node->labels_n, SIZE_MAX, &object.labels_n);
+    if (full(f))
+        return;
+    uint32_t created[2];
+    memcpy(created, &node->created, sizeof created);
+    bool fresh;
+    size_t at =
+        place_of(&f->node_at,
+                 IDKEY(id_of(f, node->name), id_of(f, node->provider_id), created[0], created[1]),
+                 f->nodes_n, &fresh);
+    if (fresh)
+        mem_push(f->nodes, f->nodes_n, f->nodes_room, object);
+    else
+        f->nodes[at] = object;
+}
+
+static const struct container_object *kept_containers(struct kube_file *f,
+                                                      const struct kube_pod *pod)
+{
+    struct container_object *copy = arena_alloc(&f->arena, pod->containers_n * sizeof *copy);
+    for (size_t i = 0; i < pod->containers_n; i++) {
+        const struct kube_container *c = &pod->containers[i];
+        copy[i] = (struct container_object){
+            .name = kept(f, c->name),
+            .init = c->init,
+            .sidecar = c->sidecar,
+            .requests = kept_counts(f, c->requests, c->requests_n),
+            .requests_n = c->requests_n,
+        };
+    }
+    return copy;
+}
+
+static void on_pod(void *context, const struct kube_pod *pod)
+{
+    struct kube_file *f = context;
+    struct pod_object object = {
+        .cluster = f->cluster,
+        .namespace = kept(f, pod->namespace),
+        .name = kept(f, pod->name),
+        .uid = kept(f, pod->uid),
+        .node = kept(f, pod->node),
+        .owner_kind = kept(f, pod->owner_kind),
+        .owner_name = kept(f, pod->owner_name),
+        .phase = kept(f, pod->phase),
+        .scheduled = pod->scheduled,
+        .started = pod->started,
+        .finished = pod->finished,
+        .deleted = pod->deletion,
+        .containers = kept_containers(f, pod),
+        .containers_n = pod->containers_n,
+    };
+    object.labels = kept_labels(f, pod->labels, pod->labels_n, SIZE_MAX, &object.labels_n);
+    object.annotations =
+        kept_labels(f, pod->annotations, pod->annotations_n, ANNOTATION_MAX, &object.annotations_n);
+    struct str *claims = arena_alloc(&f->arena, pod->claims_n * sizeof *claims);
+    for (size_t i = 0; i < pod->claims_n; i++)
+        claims[i] = kept(f, pod->claims[i]);
+    object.devices = claims; /* replaced by what they name once all files are read */
+    object.devices_n = pod->claims_n;
+    if (full(f))
+        return;
+    bool fresh;
+    size_t at = place_of(&f->pod_at,
+                         IDKEY(id_of(f, pod->namespace), id_of(f, pod->name), id_of(f, pod->uid)),
+                         f->pods_n, &fresh);
+    if (fresh) {
+        mem_push(f->pods, f->pods_n, f->pods_room, object);
+        return;
+    }
+    if (object.finished == TIME_MIN)
+        object.finished = f->pods[at].finished;
+    f->pods[at] = object;
+}
+
+static void on_owner(void *context, const struct kube_owner *owner)
+{
+    struct kube_file *f = context;
+    struct kube_owner object = {kept(f, owner->namespace), kept(f, owner->kind),
+                                kept(f, owner->name), kept(f, owner->owner_kind),
+                                kept(f, owner->owner_name)};
+    if (full(f))
+        return;
+    bool fresh;
+    size_t at =
+        place_of(&f->owner_at,
+                 IDKEY(id_of(f, owner->namespace), id_of(f, owner->kind), id_of(f, owner->name)),
+                 f->owners_n, &fresh);
+    if (fresh)
+        mem_push(f->owners, f->owners_n, f->owners_room, object);
+    else
+        f->owners[at] = object;
+}
+
+static void on_namespace(void *context, const struct kube_namespace *ns)
+{
+    struct kube_file *f = context;
+    struct kube_namespace object = {.name = kept(f, ns->name)};
+    object.labels = kept_labels(f, ns->labels, ns->labels_n, SIZE_MAX, &object.labels_n);
+    object.annotations =
+        kept_labels(f, ns->annotations, ns->annotations_n, ANNOTATION_MAX, &object.annotations_n);
+    if (full(f))
+        return;
+    bool fresh;
+    size_t at = place_of(&f->namespace_at, IDKEY(id_of(f, ns->name)), f->namespaces_n, &fresh);
+    if (fresh)
+        mem_push(f->namespaces, f->namespaces_n, f->namespaces_room, object);
+    else
+        f->namespaces[at] = object;
+}
+
+/* What telemetry calls a device of a slice; empty where the slice does not say. */
+static struct str telemetry_name(struct kube_file *f, const struct kube_device *device)
+{
+    if (device->parent_uuid.n == 0)
+        return kept(f, device->uuid);
+    struct strbuf text = {0};
+    strbuf_addf(&text, "%.*s/%.*s", STR_ARG(device->parent_uuid), STR_ARG(device->profile));
+    struct str name = kept(f, strbuf_str(&text));
+    strbuf_release(&text);
+    return name;
+}
+
+static void on_slice(void *context, const struct kube_slice *slice)
+{
+    struct kube_file *f = context;
+    for (size_t i = 0; i < slice->devices_n && !full(f); i++) {
+        struct slice_device device = {slice->generation, telemetry_name(f, &slice->devices[i])};
+        bool fresh;
+        size_t at = place_of(
+            &f->device_at,
+            IDKEY(id_of(f, slice->driver), id_of(f, slice->pool), id_of(f, slice->devices[i].name)),
+            f->devices_n, &fresh);
+        if (fresh)
+            mem_push(f->devices, f->devices_n, f->devices_room, device);
+        else if (device.generation >= f->devices[at].generation)
+            f->devices[at] = device;
+    }
+}
+
+static void on_claim(void *context, const struct kube_claim *claim)
+{
+    struct kube_file *f = context;
+    struct kube_allocation *copy = arena_alloc(&f->arena, claim->allocations_n * sizeof *copy);
+    for (size_t i = 0; i < claim->allocations_n; i++) {
+        const struct kube_allocation *a = &claim->allocations[i];
+        copy[i] = (struct kube_allocation){kept(f, a->request), kept(f, a->driver),
+                                           kept(f, a->pool), kept(f, a->device)};
+    }
+    if (full(f))
+        return;
+    struct claim object = {copy, claim->allocations_n};
+    bool fresh;
+    size_t at = place_of(&f->claim_at, IDKEY(id_of(f, claim->namespace), id_of(f, claim->name)),
+                         f->claims_n, &fresh);
+    if (fresh)
+        mem_push(f->claims, f->claims_n, f->claims_room, object);
+    else if (object.allocations_n > 0) /* a claim that is free again still tells what it had */
+        f->claims[at] = object;
+    for (size_t i = 0; i < claim->consumers_n; i++) {
+        struct idkey pod = IDKEY(id_of(f, claim->namespace), id_of(f, claim->consumers[i].name),
+                                 id_of(f, claim->consumers[i].uid));
+        struct use use = {(uint32_t)at, idmap_get(&f->use_at, pod)};
+        idmap_set(&f->use_at, pod, (uint32_t)f->uses_n);
+        mem_push(f->uses, f->uses_n, f->uses_room, use);
+    }
+}
+
+static void add_fault(struct kube_file *f, enum note_kind kind, int64_t count, struct str text)
+{
+    struct fault_note note = {str_of(f->path), str_keep(&f->arena, text), count, kind};
+    mem_push(f->faults, f->faults_n, f->faults_room, note);
+}
+
+static void on_fault(void *context, const struct kube_fault *fault)
+{
+    struct kube_file *f = context;
+    if (++f->path_faults <= FAULTS_NAMED_MAX)
+        add_fault(f, fault->lost ? NOTE_PARTIAL : NOTE_REJECTED, 1, fault->text);
+}
+
+static void report_progress(struct kube_file *f, const struct input *input, uint64_t before,
+                            struct progress *progress, time_ms *last)
+{
+    time_ms now = clock_monotonic();
+    if (!progress || !progress->report || now - *last < PROGRESS_MS)
+        return;
+    *last = now;
+    struct progress p = *progress;
+    struct strbuf what = {0};
+    strbuf_addf(&what, "reading %s", f->path);
+    p.what = what.text;
+    p.bytes = before + input_bytes(input);
+    p.report(p.context, &p);
+    strbuf_release(&what);
+}
+
+static enum err read_file(struct kube_file *f, struct progress *progress, uint64_t *bytes,
+                          struct error *err)
+{
+    struct input *input = NULL;
+    struct kube_counts counts;
+    char *buf = NULL;
+    struct kube_sink sink = {f,        on_node,  on_pod,  on_owner, on_namespace,
+                             on_slice, on_claim, on_fault};
+    struct kube_reader *reader = kube_reader_new(&sink);
+    time_ms last = 0;
+    f->path_faults = 0;
+    enum err rc = input_open(f->path, &input, err);
+    if (rc)
+        goto out;
+    buf = mem_alloc(READ_BYTES);
+    for (size_t n = 1; n > 0;) {
+        rc = input_read(input, buf, READ_BYTES, &n, err);
+        if (rc)
+            goto out;
+        kube_reader_feed(reader, buf, n);
+        report_progress(f, input, *bytes, progress, &last);
+        if (progress && progress->stop && *progress->stop) {
+            rc = error_set(err, ERR_STOPPED, "stopped while reading %s", f->path);
+            goto out;
+        }
+    }
+    rc = kube_reader_end(reader, &counts, err);
+    if (rc) {
+        error_prefix(err, "%s", f->path);
+        goto out;
+    }
+    if (f->path_faults > FAULTS_NAMED_MAX)
+        add_fault(f, NOTE_PARTIAL, (int64_t)(f->path_faults - FAULTS_NAMED_MAX),
+                  STR("more items or fields that are not readable"));
+    f->counts.lost += counts.lost;
+    *bytes += input_bytes(input);
+out:
+    kube_reader_free(reader);
+    input_close(input);
+    free(buf);
+    return rc;
+}
+
+static bool has_device(const struct str *devices, size_t n, struct str device)
+{
+    for (size_t i = 0; i < n; i++)
+        if (str_eq(devices[i], device))
+            return true;
+    return false;
+}
+
+/* A pod's devices by its claims: those that it names and those that are reserved for it. */
+struct joined {
+    struct str *devices;
+    size_t n, room;
+    int64_t unknown; /* allocated devices that no slice tells of */
+};
+
+static void join_claim(struct kube_file *f, uint32_t at, struct joined *joined)
+{
+    const struct claim *claim = &f->claims[at];
+    for (size_t i = 0; i < claim->allocations_n; i++) {
+        const struct kube_allocation *a = &claim->allocations[i];
+        uint32_t device = idmap_get(
+            &f->device_at, IDKEY(id_of(f, a->driver), id_of(f, a->pool), id_of(f, a->device)));
+        struct str name = device == IDMAP_NONE ? STR_NONE : f->devices[device].device;
+        if (name.n == 0)
+            joined->unknown++;
+        else if (!has_device(joined->devices, joined->n, name))
+            mem_push(joined->devices, joined->n, joined->room, name);
+    }
+}
+
+static void join_pod(struct kube_file *f, struct pod_object *pod, struct joined *joined)
+{
+    name_t namespace = id_of(f, pod->namespace);
+    joined->n = 0;
+    for (size_t i = 0; i < pod->devices_n; i++) {
+        uint32_t at = idmap_get(&f->claim_at, IDKEY(namespace, id_of(f, pod->devices[i])));
+        if (at != IDMAP_NONE)
+            join_claim(f, at, joined);
+    }
+    uint32_t use = idmap_get(&f->use_at, IDKEY(namespace, id_of(f, pod->name), id_of(f, pod->uid)));
+    for (; use != IDMAP_NONE; use = f->uses[use].next)
+        join_claim(f, f->uses[use].claim, joined);
+    struct str *copy = arena_alloc(&f->arena, joined->n * sizeof *copy);
+    for (size_t i = 0; i < joined->n; i++)
+        copy[i] = joined->devices[i];
+    pod->devices = copy;
+    pod->devices_n = joined->n;
+}
+
+static void join_claims(struct kube_file *f)
+{
+    struct joined joined = {0};
+    for (size_t i = 0; i < f->pods_n; i++)
+        join_pod(f, &f->pods[i], &joined);
+    if (joined.unknown)
+        add_fault(f, NOTE_PARTIAL, joined.unknown,
+                  STR("devices of resource claims are in no ResourceSlice: give kubectl get "
+                      "resourceslices -o json too"));
+    free(joined.devices);
+}
+
+static enum err load(struct kube_file *f, struct progress *progress, struct error *err)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < f->paths_n; i++) {
+        f->path = f->paths[i];
+        enum err rc = read_file(f, progress, &bytes, err);
+        if (rc)
+            return rc;
+    }
+    if (full(f))
+        add_fault(f, NOTE_PARTIAL, 1, STR("more than 4 million objects: the rest was left out"));
+    join_claims(f);
+    f->loaded = true;
+    return ERR_OK;
+}
+
+static enum err fetch(struct source *source, const struct fetch *what, struct intake *intake,
+                      struct progress *progress, struct error *err)
+{
+    struct kube_file *f = (struct kube_file *)source;
+    (void)what; /* a list stands for any time */
+    if (!f->loaded) {
+        enum err rc = load(f, progress, err);
+        if (rc)
+            return rc;
+    }
+    for (size_t i = 0; i < f->nodes_n; i++)
+        intake_node(intake, &f->nodes[i]);
+    for (size_t i = 0; i < f->pods_n; i++)
+        intake_pod(intake, &f->pods[i]);
+    for (size_t i = 0; i < f->owners_n; i++)
+        intake_owner(intake, f->cluster, f->owners[i].namespace, f->owners[i].kind,
+                     f->owners[i].name, f->owners[i].owner_kind, f->owners[i].owner_name);
+    for (size_t i = 0; i < f->namespaces_n; i++)
+        intake_namespace(intake, f->cluster, f->namespaces[i].name, f->namespaces[i].labels,
+                         f->namespaces[i].labels_n, f->namespaces[i].annotations,
+                         f->namespaces[i].annotations_n);
+    for (size_t i = 0; i < f->faults_n; i++)
+        intake_note(intake, f->faults[i].kind, f->faults[i].subject, f->faults[i].count,
+                    f->faults[i].text);
+    return ERR_OK;
+}
+
+/* Are the files there and readable? Standard input can be read only once, and is taken at its word.
+ */
+static enum err survey(struct source *source, struct span window, struct span *ret_extent,
+                       double *ret_samples_an_hour, struct progress *progress, struct error *err)
+{
+    struct kube_file *f = (struct kube_file *)source;
+    (void)progress;
+    for (size_t i = 0; i < f->paths_n; i++) {
+        struct input *input;
+        if (strcmp(f->paths[i], "-") == 0)
+            continue;
+        enum err rc = input_open(f->paths[i], &input, err);
+        if (rc)
+            return rc;
+        input_close(input);
+    }
+    *ret_extent = window;
+    *ret_samples_an_hour = 0;
+    return ERR_OK;
+}
+
+static void kube_file_free(struct source *source)
+{
+    struct kube_file *f = (struct kube_file *)source;
+    for (size_t i = 0; i < f->paths_n; i++)
+        free(f->paths[i]);
+    free(f->paths);
+    free(f->source.id);
+    free(f->nodes);
+    free(f->pods);
+    free(f->owners);
+    free(f->namespaces);
+    free(f->devices);
+    free(f->claims);
+    free(f->uses);
+    free(f->faults);
+    idmap_release(&f->node_at);
+    idmap_release(&f->pod_at);
+    idmap_release(&f->owner_at);
+    idmap_release(&f->namespace_at);
+    idmap_release(&f->device_at);
+    idmap_release(&f->claim_at);
+    idmap_release(&f->use_at);
+    names_free(f->texts);
+    arena_release(&f->arena);
+    free(f);
+}
+
+enum err kube_file_source_new(const char *const *paths, size_t n, const char *cluster,
+                              struct source **ret, struct error *err)
+{
+    static const struct source_ops ops = {"kube-json", survey, fetch, kube_file_free};
+    if (n == 0)
+        return error_set(err, ERR_USAGE, "no Kubernetes list is named");
+    struct kube_file *f = mem_zalloc(1, sizeof *f);
+    struct strbuf id = {0};
+    f->source.ops = &ops;
+    f->texts = names_new();
+    f->cluster = kept(f, str_of(cluster ? cluster : ""));
+    f->paths = mem_zalloc(n, sizeof *f->paths);
+    f->paths_n = n;
+    for (size_t i = 0; i < n; i++) {
+        f->paths[i] = str_dup(str_of(paths[i]));
+        strbuf_addf(&id, "%s%s", i ? " " : "kube-json:", paths[i]);
+    }
+    f->source.id = str_dup(strbuf_str(&id));
+    strbuf_release(&id);
+    *ret = &f->source;
+    return ERR_OK;
+}
