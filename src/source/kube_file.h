@@ -2,8 +2,8 @@
  * from elsewhere. Exact facts of nodes, pods, owners and namespaces without an API connection.
  *
  * A list says what was there when it was made and stands for the whole window: its nodes are up and
- * its pods run throughout, but for what their own times say (fleet/objects.h). Files are read in the
- * order given, .gz and .zst too, "-" is standard input; all of them are one cluster's.
+ * its pods run throughout, but for what their own times say (fleet/objects.h). Files are read in
+ * the order given, .gz and .zst too, "-" is standard input; all of them are one cluster's.
  *
  * A ResourceClaim names its device through a ResourceSlice, and the pod that it is reserved for may
  * stand in another file. So a fetch reads all files before it hands on any pod that has a claim. */

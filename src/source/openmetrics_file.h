@@ -1,6 +1,6 @@
 /* Exposition and OpenMetrics files as a source: samples with time stamps, as fleetsim, promtool and
- * exporters write them; a file that begins with { is taken for a saved answer of a Prometheus server
- * (query, query_range). gzip and zstd are known by their first bytes, not by name.
+ * exporters write them; a file that begins with { is taken for a saved answer of a Prometheus
+ * server (query, query_range). gzip and zstd are known by their first bytes, not by name.
  *
  * Files are read as streams: memory does not grow with their length. They do not say how many
  * samples they have, so that a window is read in one slice and each file once a run; standard input

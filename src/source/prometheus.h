@@ -14,9 +14,9 @@
 #include "source/source.h"
 
 enum prometheus_api { /* how to read: tests and users with a broken server choose */
-    PROMETHEUS_AUTO,
-    PROMETHEUS_REMOTE_READ,
-    PROMETHEUS_QUERY,
+                      PROMETHEUS_AUTO,
+                      PROMETHEUS_REMOTE_READ,
+                      PROMETHEUS_QUERY,
 };
 
 /* Texts are copied by prometheus_source_new. NULL: not given. */
@@ -26,14 +26,14 @@ struct prometheus_options {
     const char *user;              /* basic auth */
     const char *password_file;     /* read anew for each try */
     const char *client_cert, *client_key, *ca_file; /* PEM files */
-    bool insecure;                 /* do not verify the server's certificate */
-    const char *const *headers;    /* "X-Scope-OrgID: team-a" */
+    bool insecure;                                  /* do not verify the server's certificate */
+    const char *const *headers;                     /* "X-Scope-OrgID: team-a" */
     size_t headers_n;
-    const char *proxy;             /* URL; NULL: as the environment says (http_proxy, …) */
-    const char *matcher;           /* more of a PromQL selector: cluster="prod",job=~"dcgm.*" */
+    const char *proxy;   /* URL; NULL: as the environment says (http_proxy, …) */
+    const char *matcher; /* more of a PromQL selector: cluster="prod",job=~"dcgm.*" */
     enum prometheus_api api;
     time_ms connect_timeout_ms; /* 10 s */
-    time_ms idle_timeout_ms;    /* an answer that stands still for so long is cut: 60 s */
+    time_ms idle_timeout_ms;    /* an answer that stands still for so long is cut: 120 s */
     int retries;                /* of one request: 5 */
     time_ms backoff_ms;         /* before the first retry, doubled for each next one: 500 ms */
     int in_flight;              /* requests at once: 4 */

@@ -11,13 +11,14 @@
 struct progress {
     void (*report)(void *context, const struct progress *progress);
     void *context;
-    const char *what;  /* "reading prometheus.example: GPU metrics" */
+    const char *what; /* "reading prometheus.example: GPU metrics" */
     uint64_t series, samples, bytes;
-    double done;       /* 0..1 of the whole run, NAN unknown */
+    double done;              /* 0..1 of the whole run, NAN unknown */
     const volatile int *stop; /* becomes non-zero when a signal asks to stop: ERR_STOPPED */
 };
 
-/* Which part of what the source has. Kubernetes records are read over a wider range than samples. */
+/* Which part of what the source has. Kubernetes records are read over a wider range than samples.
+ */
 struct fetch {
     struct span kube; /* [from, to] of kube-state-metrics series */
     struct span gpu;  /* [from, to] of everything else */

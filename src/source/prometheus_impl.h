@@ -1,0 +1,68 @@
+/* What the files of the Prometheus source share: the source, and a thread's means of asking. Seen
+ * by src/source/prometheus*.c only.
+ *
+ *     prometheus.c         options, life, which way to read
+ *     prometheus_survey.c  what the server has
+ *     prometheus_fetch.c   threads that work off the plan
+ *     prometheus_read.c    a piece by remote read
+ *     prometheus_query.c   a piece by a range selector; instant queries; lists of names */
+#ifndef GPUTALLY_SOURCE_PROMETHEUS_IMPL_H
+#define GPUTALLY_SOURCE_PROMETHEUS_IMPL_H
+
+#include "source/delivery.h"
+#include "source/http.h"
+#include "source/plan.h"
+#include "source/prometheus.h"
+#include "source/selector.h"
+
+struct prometheus {
+    struct source source;
+    struct http_site *site;
+    char *matcher; /* more of each selector; "" where there is none */
+    struct arena arena;
+    struct selector common; /* the same, taken apart */
+    enum prometheus_api api;
+    int in_flight;
+    /* By place in wanted_metrics(); NULL before a survey: all are asked for. */
+    bool *present;
+};
+
+/* One thread's means of asking. */
+struct asker {
+    const struct prometheus *prometheus;
+    struct http_client *client;
+    struct delivery *delivery; /* NULL in a survey */
+    struct intake *intake;     /* NULL in a survey */
+    struct tally *tally;
+    bool too_large; /* the last piece failed because of its size */
+};
+
+/* Read a piece into the asker's delivery. Errors as those of http_ask; too_large says whether a
+ * shorter piece may do. */
+enum err prometheus_read_piece(struct asker *asker, const struct piece *piece, struct error *err);
+enum err prometheus_query_piece(struct asker *asker, const struct piece *piece, struct error *err);
+
+/* An instant query at t; each series of the answer's vector comes with its value. */
+typedef void (*prometheus_value_fn)(void *context, const struct label *labels, size_t n, double v);
+enum err prometheus_instant(struct asker *asker, struct str query, time_ms t,
+                            prometheus_value_fn each, void *context, struct error *err);
+/* The metrics' names that the server has in [from, to]; TIME_MIN: at any time. */
+typedef void (*prometheus_name_fn)(void *context, struct str name);
+enum err prometheus_names(struct asker *asker, time_ms from, time_ms to, prometheus_name_fn each,
+                          void *context, struct error *err);
+
+/* Is it an answer that a program gives? A web page is ERR_PROTOCOL. */
+enum err prometheus_check_type(const struct prometheus *prometheus,
+                               const struct http_answer *answer, struct error *err);
+
+/* Which way the server can be read: asks once, keeps the answer in prometheus->api. */
+enum err prometheus_choose_api(struct prometheus *prometheus, struct asker *asker, time_ms now,
+                               struct error *err);
+
+enum err prometheus_survey(struct source *source, struct span window, struct span *ret_extent,
+                           double *ret_samples_an_hour, struct progress *progress,
+                           struct error *err);
+enum err prometheus_fetch(struct source *source, const struct fetch *fetch, struct intake *intake,
+                          struct progress *progress, struct error *err);
+
+#endif
