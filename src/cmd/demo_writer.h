@@ -1,0 +1,64 @@
+/* How the demo writes text: a sink, numbers by hand, and the lines of a series.
+ *
+ * A line is a head (`name{labels} `, made once a series), a number and a stamp. Stamps are made
+ * once a target as fixed 16 bytes and the sink is one large buffer, so that the decoder is what a
+ * run waits for. One thread owns a writer. */
+#ifndef GPUTALLY_CMD_DEMO_WRITER_H
+#define GPUTALLY_CMD_DEMO_WRITER_H
+
+#include "cmd/demo_fleet.h"
+#include "util/str.h"
+
+#define DEMO_STAMP_BYTES 16 /* " 1772924288.575\n": fits from 2001-09-09 to 2286-11-20 */
+#define DEMO_NUMBER_MAX 24
+
+/* When a target is scraped: first + k x step, inside the window, and the text of it. */
+struct demo_grid {
+    time_ms first, step;
+    size_t n;
+    char (*stamps)[DEMO_STAMP_BYTES];
+};
+
+struct demo_writer {
+    const struct demo_fleet *fleet;
+    struct demo_grid *grids;    /* of each node's exporter */
+    struct demo_grid kube_grid; /* of kube-state-metrics */
+    struct span kube, gpu;      /* [from, to) of what is asked for */
+    struct strbuf head;         /* of the series in hand */
+    int fd;
+    int error;   /* errno of the first write that failed; nothing is written after it */
+    size_t n;    /* bytes held */
+    char *bytes; /* DEMO_SINK_BYTES */
+};
+#define DEMO_SINK_BYTES ((size_t)1 << 18)
+
+/* Decimal digits of v at p, and v with so many decimals; both return their end. */
+char *demo_put_number(char *p, uint64_t v);
+char *demo_put_fixed(char *p, uint64_t v, int places);
+
+void demo_writer_init(struct demo_writer *w, const struct demo_fleet *fleet, int fd);
+/* The end mark, and everything out. */
+void demo_put_end(struct demo_writer *w);
+void demo_writer_release(struct demo_writer *w);
+
+/* # HELP and # TYPE */
+void demo_put_family(struct demo_writer *w, const char *name, const char *type, const char *help);
+
+/* The value of a series at t as text at p (DEMO_NUMBER_MAX bytes); returns its end. */
+typedef char *(*demo_value_fn)(void *context, time_ms t, char *p);
+
+/* The lines of the series whose head is in w->head, at the scrapes in [time.from, time.to). */
+void demo_put_lines(struct demo_writer *w, const struct demo_grid *grid, struct span time,
+                    demo_value_fn value, void *context);
+
+static inline struct span demo_overlap(struct span a, struct span b)
+{
+    return (struct span){a.from > b.from ? a.from : b.from, a.to < b.to ? a.to : b.to};
+}
+
+/* The families of a writer's fleet. */
+void demo_write_gpus(struct demo_writer *w);
+void demo_write_kube(struct demo_writer *w);
+void demo_write_serving(struct demo_writer *w);
+
+#endif
