@@ -1,6 +1,6 @@
 #include "wire/promtext_head.h"
 
-#include <stdlib.h>
+#include "wire/utf8.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -95,28 +95,6 @@ static inline const char *quoted(struct promtext_head *head, const char *p, cons
         return unescape(head, p, stop, end, ret);
     *ret = (struct str){p, (size_t)(stop - p)};
     return stop + 1;
-}
-
-static bool is_utf8(const char *text, const char *end)
-{
-    const unsigned char *p = (const unsigned char *)text, *stop = (const unsigned char *)end;
-    while (p < stop) {
-        uint64_t word;
-        if (stop - p >= 8 && (memcpy(&word, p, 8), (word & UINT64_C(0x8080808080808080)) == 0)) {
-            p += 8;
-            continue;
-        }
-        unsigned c = *p++, more = c < 0x80 ? 0 : c < 0xc2 ? 9 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
-        if (c > 0xf4 || more > (size_t)(stop - p))
-            return false;
-        if ((c == 0xe0 && *p < 0xa0) || (c == 0xed && *p > 0x9f) || (c == 0xf0 && *p < 0x90) ||
-            (c == 0xf4 && *p > 0x8f))
-            return false;
-        for (; more; more--)
-            if ((*p++ & 0xc0) != 0x80)
-                return false;
-    }
-    return true;
 }
 
 static bool names_unique(const struct label *labels, size_t n)
@@ -286,7 +264,7 @@ const char *promtext_head_read(struct promtext_head *head, const char *p, const 
     if (head->labels[0].value.n == 0)
         return NULL;
     *ret_reason = "not UTF-8";
-    return is_utf8(from, p) ? p : NULL;
+    return utf8_valid((struct str){from, (size_t)(p - from)}) ? p : NULL;
 }
 
 void promtext_head_release(struct promtext_head *head)

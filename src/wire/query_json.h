@@ -21,10 +21,11 @@
 #define QUERY_JSON_DEPTH_MAX 64
 #define QUERY_JSON_LABELS_MAX 256
 #define QUERY_JSON_LABELS_BYTES_MAX ((size_t)4 << 20) /* of one series */
-#define QUERY_JSON_EARLY_MAX ((size_t)1 << 22) /* values of a series that stand before its metric  \
-                                                */
-#define QUERY_JSON_WARNINGS_MAX 16             /* kept; more are counted only */
-#define QUERY_JSON_BATCH 1024                  /* samples of a delivery, at most */
+#define QUERY_JSON_EARLY_MAX                                                                       \
+    ((size_t)1 << 22)              /* values of a series that stand before its metric              \
+                                    */
+#define QUERY_JSON_WARNINGS_MAX 16 /* kept; more are counted only */
+#define QUERY_JSON_BATCH 1024      /* samples of a delivery, at most */
 
 struct query_json_sink {
     void *context;
@@ -46,8 +47,9 @@ struct query_json_answer {
     size_t warnings_n, warnings_total;
     size_t infos_total;
     uint64_t bytes, series, samples, texts;
-    uint64_t histograms; /* histogram samples, skipped */
-    uint64_t bad_values; /* pairs that are not [time, "number"], skipped */
+    uint64_t refused_series; /* labels that are not UTF-8 or not texts */
+    uint64_t histograms;     /* histogram samples, skipped */
+    uint64_t bad_values;     /* pairs that are not [time, "number"], skipped */
 };
 
 struct query_json;

@@ -16,6 +16,7 @@
 #include "wire/crc32c.h"
 #include "wire/protobuf.h"
 #include "wire/snappy_block.h"
+#include "wire/utf8.h"
 
 #define CRC_BYTES 4
 #define FRAME_KEEP_BYTES ((size_t)4 << 20) /* a larger frame's buffer is given back */
@@ -83,7 +84,8 @@ static enum err read_labels(struct str series, const struct remote_read_sink *si
         enum err code = read_label(field.bytes, &labels[n], err);
         if (code)
             return code;
-        good = good && labels[n].name.n;
+        good =
+            good && labels[n].name.n && utf8_valid(labels[n].name) && utf8_valid(labels[n].value);
         n++;
     }
     if (reader.broken)

@@ -68,7 +68,7 @@ struct remote_read_sink {
 
 struct remote_read_stats {
     uint64_t bytes, frames, series, chunks, samples;
-    uint64_t refused_series; /* too many labels, or labels that are none */
+    uint64_t refused_series; /* too many labels, nameless or not UTF-8 */
     uint64_t histograms;     /* histogram samples in a ReadResponse, skipped */
 };
 
