@@ -52,6 +52,7 @@ struct instance_type {
 };
 const struct instance_type *catalogue_instance(struct str cloud, struct str region,
                                                struct str name);
+const struct instance_type *catalogue_instances(size_t *ret_n); /* those with GPUs, by name */
 /* The same type in whatever region: for its size, not for its price. cloud may be empty. */
 const struct instance_type *catalogue_instance_size(struct str cloud, struct str name);
 

@@ -182,6 +182,13 @@ const struct instance_type *catalogue_instance(struct str cloud, struct str regi
     return type ? type : exact(&gpu_book.types, cloud, ANY_REGION, name);
 }
 
+const struct instance_type *catalogue_instances(size_t *ret_n)
+{
+    pthread_once(&gpu_book.once, build_gpus);
+    *ret_n = gpu_book.types.n;
+    return gpu_book.types.items;
+}
+
 const struct instance_type *catalogue_instance_size(struct str cloud, struct str name)
 {
     struct instance_type key = {.cloud = cloud, .name = name};

@@ -46,6 +46,7 @@ struct price {
     const char *source; /* "prices.csv:12", "catalogue 2026-07-20 (derived)", "config.yaml:4:3" */
     /* When this answer begins and ends to hold: a change of price inside a life is a cut. */
     time_ms from, to;
+    const char *discount; /* where the discount stands that was taken off; NULL: none was */
 };
 
 /* Building: one thread, before anybody looks anything up.
