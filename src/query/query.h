@@ -3,6 +3,7 @@
 #define GPUTALLY_QUERY_QUERY_H
 
 #include "ledger/row.h"
+#include "store/figures.h"
 #include "store/store.h"
 
 /* X(NAME, "word"): what a report can group by and filter on (product: report --by) */
@@ -54,27 +55,11 @@ struct query {
     const char *tz; /* IANA zone of KEY_DAY; NULL: UTC */
 };
 
-/* Sums over rows. Weighted times are in ns of a GPU (ms x 1e6), rounded once a row, so that sums do
- * not depend on order. Ratios are derived from these by the functions below. */
-struct figures {
-    money_t cost, category[CATEGORY_COUNT];
-    wide_t gpu_ns, gpu_held_ns, gpu_observed_held_ns, gpu_observed_ns;
-    wide_t gpu_state_held_ns[STATE_COUNT]; /* held rows */
-    wide_t gpu_u_held;                     /* held rows: ns x 1e-9 x u: useful time */
-    wide_t u_seen_held_ns;                 /* = gpu_observed_held_ns: seen time of u */
-    wide_t energy_mj;
-    wide_t mem_byte_ms, mem_seen_ms;
-    int64_t mem_max_bytes;
-    int64_t work[WORK_COUNT];
-    wide_t flag_gpu_ns[FLAG_COUNT]; /* GPU time of rows that carry the flag */
-    money_t flag_cost[FLAG_COUNT];
-    uint64_t rows;
-};
 /* NAN where there is nothing to divide by. */
 double figures_utilisation(const struct figures *f);     /* 0..1 */
 double figures_effective_price(const struct figures *f); /* currency per useful GPU-hour */
 double figures_coverage(const struct figures *f);        /* observed / held, 0..1 */
-double figures_efficiency(const struct figures *f);      /* used / cost, 0..1 */
+double figures_efficiency(const struct figures *f);      /* used / cost of held rows, 0..1 */
 money_t figures_node_idle(const struct figures *f);
 
 struct group {
@@ -90,8 +75,8 @@ struct result {
     struct figures total;
     /* of the window and the filters that concern nodes: */
     uint64_t node_hours, gpus, nodes; /* distinct GPUs and nodes seen */
-    money_t price;  /* what the nodes cost: the balance's other side */
-    money_t booked; /* what all rows of the window add up to, before filters on holders */
+    money_t price;                    /* what the nodes cost: the balance's other side */
+    money_t booked;       /* what all rows of the window add up to, before filters on holders */
     struct span recorded; /* hours of the window that the store has */
     struct note *notes;   /* of the window, added up */
     size_t notes_n;

@@ -18,14 +18,15 @@ enum store_mode { STORE_READ, STORE_WRITE };
 
 /* path: a file, or ":memory:". STORE_WRITE makes it where it is not there, migrates older schemas
  * and takes the lock (ERR_LOCKED says which process has it). */
-enum err store_open(const char *path, enum store_mode mode, struct names *names,
-                    struct store **ret, struct error *err);
+enum err store_open(const char *path, enum store_mode mode, struct names *names, struct store **ret,
+                    struct error *err);
+struct names *store_names(const struct store *store); /* those it was opened with */
 void store_close(struct store *store); /* NULL is fine; rolls an open transaction back */
 
 /* Write: begin, any number of appends, then commit (or rollback). The writer thread only. */
 enum err store_begin(struct store *store, struct error *err);
-/* Forget every row, node-hour and note of [hours.from, hours.to) of the cluster source; a booking of
- * hours begins so, since a node that was there may be gone. */
+/* Forget every row, node-hour and note of [hours.from, hours.to) of the cluster source; a booking
+ * of hours begins so, since a node that was there may be gone. */
 enum err store_clear_hours(struct store *store, struct span hours, struct error *err);
 enum err store_append(struct store *store, const struct row_batch *batch, struct error *err);
 /* The source's books are closed up to `watermark`; carry: what the next run needs to know (opaque,
@@ -46,7 +47,8 @@ enum err store_read_progress(struct store *store, struct str source, struct aren
                              struct store_progress *ret, struct error *err);
 
 /* Read rows of [hours.from, hours.to) in the order of row_batch, in batches of bounded size; `each`
- * returns false to stop. */
+ * returns false to stop. A batch holds rows of one hour; the hour's node-hours come with its first
+ * batch; the notes of the window, where there are any, come last, in a batch without rows. */
 typedef bool (*store_row_fn)(void *context, const struct row_batch *batch);
 enum err store_read_rows(struct store *store, struct span hours, store_row_fn each, void *context,
                          struct error *err);
@@ -54,7 +56,7 @@ enum err store_read_rows(struct store *store, struct span hours, store_row_fn ea
 /* First and past-last hour that has rows; ERR_NOT_FOUND where it is empty. */
 enum err store_extent(struct store *store, struct span *ret, struct error *err);
 
-/* Drop hours before `before`. */
+/* Drop hours before `before` (rounded down to an hour), in a transaction of its own. */
 enum err store_retain(struct store *store, time_ms before, struct error *err);
 
 #endif
