@@ -34,8 +34,9 @@ static inline bool dice_chance(struct dice *dice, unsigned percent)
 static inline uint64_t dice_seed(void)
 {
     const char *text = getenv("GPUTALLY_SEED");
-    uint64_t seed =
-        text ? strtoull(text, NULL, 10) : (uint64_t)time(NULL) * 1000003u ^ (uint64_t)getpid();
+    uint64_t seed = (uint64_t)time(NULL) * 1000003u ^ (uint64_t)getpid();
+    if (text)
+        seed = strtoull(text, NULL, 10);
     fprintf(stderr, "GPUTALLY_SEED=%llu\n", (unsigned long long)seed);
     return seed;
 }
@@ -135,6 +136,7 @@ static inline void random_node_hour(struct dice *dice, struct row_batch *batch, 
                                 .instance_type = random_name(dice, names, "type-", 3),
                                 .pool = random_name(dice, names, "pool-", 3),
                                 .region = random_name(dice, names, "region-", 2),
+                                .cloud = random_name(dice, names, "cloud-", 2),
                                 .capacity = (enum capacity_type)dice_below(dice, 4),
                                 .price = (int64_t)dice_below(dice, 100 * NANO),
                                 .up_ms = random_amount(dice),
@@ -177,6 +179,30 @@ static inline void random_node_hour(struct dice *dice, struct row_batch *batch, 
         }
     }
     mem_push(batch->node_hours, batch->node_hours_n, batch->node_hours_room, of_node);
+}
+
+/* Field by field: padding is of chance. */
+static inline bool same_row(const struct row *a, const struct row *b)
+{
+#define SAME(field) (memcmp(&a->field, &b->field, sizeof a->field) == 0)
+    return SAME(key.hour) && SAME(key.cluster) && SAME(key.node) && SAME(key.device) &&
+           SAME(key.instance) && SAME(key.namespace) && SAME(key.pod) && SAME(key.pod_uid) &&
+           SAME(key.container) && SAME(facts.model) && SAME(facts.workload) && SAME(facts.owner) &&
+           SAME(facts.instance_type) && SAME(facts.pool) && SAME(facts.region) &&
+           SAME(facts.cloud) && SAME(facts.capacity) && SAME(facts.type) && SAME(flags) &&
+           SAME(cost) && SAME(category) && SAME(held_ms) && SAME(observed_ms) && SAME(state_ms) &&
+           SAME(share_den) && SAME(gpu_num) && SAME(gpu_held_num) && SAME(gpu_observed_num) &&
+           SAME(gpu_state_num) && SAME(hist_u_num) && SAME(hist_e_num) && SAME(gpu_u_num) &&
+           SAME(u) && SAME(e) && SAME(measure) && SAME(measure_seen_ms) && SAME(mem_byte_ms) &&
+           SAME(mem_seen_ms) && SAME(mem_max_bytes) && SAME(mem_total_bytes) && SAME(energy_mj) &&
+           SAME(work);
+}
+static inline bool same_node_hour(const struct node_hour *a, const struct node_hour *b)
+{
+    return SAME(hour) && SAME(cluster) && SAME(node) && SAME(instance_type) && SAME(pool) &&
+           SAME(region) && SAME(cloud) && SAME(capacity) && SAME(price) && SAME(booked) &&
+           SAME(up_ms) && SAME(gpus) && SAME(flags) && SAME(price_source);
+#undef SAME
 }
 
 static inline int random_rows_by_key(const void *a, const void *b, void *names)

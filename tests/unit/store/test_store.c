@@ -59,10 +59,10 @@ static void a_row_comes_back_as_it_went_in(void **state)
     must(store_read_rows(store, batch.hours, collect, &got, &failure));
     assert_int_equal(got.all.rows_n, batch.rows_n);
     assert_int_equal(got.all.node_hours_n, batch.node_hours_n);
-    if (batch.rows_n)
-        assert_memory_equal(got.all.rows, batch.rows, batch.rows_n * sizeof *batch.rows);
-    assert_memory_equal(got.all.node_hours, batch.node_hours,
-                        batch.node_hours_n * sizeof *batch.node_hours);
+    for (size_t i = 0; i < batch.rows_n; i++)
+        assert_true(same_row(&got.all.rows[i], &batch.rows[i]));
+    for (size_t i = 0; i < batch.node_hours_n; i++)
+        assert_true(same_node_hour(&got.all.node_hours[i], &batch.node_hours[i]));
     store_close(store);
     row_batch_release(&batch);
     row_batch_release(&got.all);
