@@ -27,7 +27,8 @@ enum err error_prefix(struct error *err, const char *format, ...)
     int n = vsnprintf(err->text, sizeof err->text, format, args);
     va_end(args);
     if (n >= 0 && (size_t)n < sizeof err->text)
-        snprintf(err->text + n, sizeof err->text - (size_t)n, ": %s", old);
+        snprintf(err->text + n, sizeof err->text - (size_t)n, ": %.*s",
+                 (int)(sizeof err->text - (size_t)n), old);
     return err->code;
 }
 
