@@ -440,12 +440,17 @@ static void read_owner(struct kube_reader *r, const json_t *object, struct str k
         r->sink.owner(r->sink.context, &owner);
 }
 
+static bool ends_in_list(struct str kind)
+{
+    return kind.n >= 4 && memcmp(kind.p + kind.n - 4, "List", 4) == 0;
+}
+
 static struct str kind_of(const json_t *object, struct str list_kind)
 {
     struct str kind = text_at(object, "kind");
     if (kind.n)
         return kind;
-    if (list_kind.n > 4 && str_eq((struct str){list_kind.p + list_kind.n - 4, 4}, STR("List")))
+    if (list_kind.n > 4 && ends_in_list(list_kind))
         return (struct str){list_kind.p, list_kind.n - 4};
     const json_t *spec = json_object_get(object, "spec");
     const json_t *status = json_object_get(object, "status");
@@ -480,6 +485,10 @@ static void read_object(struct kube_reader *r, const json_t *object, struct str 
         return;
     }
     struct str name = text_at(metadata, "name"), namespace = text_at(metadata, "namespace");
+    if (json_is_null(items) && name.n == 0 && ends_in_list(kind)) { /* Go's way to say none */
+        r->counts.lists++;
+        return;
+    }
     snprintf(r->label, sizeof r->label, "%.40s%s%.60s%s%.60s", kind.p, name.n ? " " : "",
              namespace.n ? namespace.p : "", namespace.n ? "/" : "", name.p);
     if (kind.n == 0 || name.n == 0) {
