@@ -2,12 +2,14 @@
  *
  *     configuration -> sources -> collect into a store (:memory: or --db) -> query -> renderer
  *
- * flow_open reads the configuration and makes the sources that the options name; a command may add
- * sources of its own (demo does); flow_collect fills the store; flow_report prints. One thread. */
+ * flow_open readies the configuration and makes the sources that the options name; a command may
+ * add sources of its own (demo does); flow_collect fills the store; flow_report prints. One thread.
+ */
 #ifndef GPUTALLY_CMD_FLOW_H
 #define GPUTALLY_CMD_FLOW_H
 
 #include "cmd/options.h"
+#include "cmd/progress.h"
 #include "collect/collect.h"
 #include "fleet/config.h"
 #include "source/source.h"
@@ -15,30 +17,33 @@
 
 struct flow {
     const struct options *options;
+    struct config *config; /* the options' */
     struct names *names;
-    struct config *config;
     struct source **sources;
     size_t sources_n, sources_room;
     struct store *store;
-    struct span window;  /* whole hours; set by flow_collect */
+    const char *tz, *currency;
+    bool has_server;     /* a Prometheus is among the sources */
+    bool window_given;   /* by an option or the configuration */
+    struct span window;  /* whole hours; known after flow_collect */
     bool window_widened; /* an hour was cut */
-    bool from_files;     /* no server among the sources */
-    const char *title;   /* what the report is called where no cluster has a name; NULL: a source */
+    const char *title;   /* what the report is called where no cluster has a name */
     struct collect_report collected;
+    struct meter meter;
 };
 
 /* ret must be closed also after an error. */
 enum err flow_open(const struct options *options, struct flow *ret, struct error *err);
 /* Takes the source over. */
 void flow_add_source(struct flow *flow, struct source *source);
-/* Chooses the window, opens the store and fills it from the sources, if there are any. */
+/* Opens the store, chooses the window, and fills the store from the sources, if there are any. */
 enum err flow_collect(struct flow *flow, struct error *err);
 /* Queries and prints the report by --by, --filter, --sort, --limit, --output. *ret_incomplete: what
  * --strict is about. */
 enum err flow_report(struct flow *flow, bool *ret_incomplete, struct error *err);
 void flow_close(struct flow *flow);
 
-/* Everything after flow_open, for commands that print a report: the exit status. */
+/* flow_collect, flow_report and flow_close: the exit status of a command that prints a report. */
 int flow_finish_report(struct flow *flow);
 
 #endif

@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 #include "util/error.h"
+#include "util/memory.h"
 
 enum command_bit {
     IN_REPORT = 1u << 0,
@@ -96,6 +97,10 @@ enum option_kind { OPTION_SWITCH, OPTION_VALUE, OPTION_SEVERAL };
     X(DAYS, "days", 0, OPTION_VALUE, "N", IN_DEMO, false, "The simulated fleet", "days; 7")        \
     X(SEED, "seed", 0, OPTION_VALUE, "N", IN_DEMO, false, "The simulated fleet",                   \
       "the same seed gives the same fleet; 1")                                                     \
+    X(END, "end", 0, OPTION_VALUE, "TIME", IN_DEMO, false, "The simulated fleet",                  \
+      "when it ends, RFC 3339, a whole hour; the last one")                                        \
+    X(WRITE, "write", 0, OPTION_VALUE, "FILE", IN_DEMO, false, "The simulated fleet",              \
+      "keep its telemetry, as OpenMetrics text")                                                   \
     X(STRICT, "strict", 0, OPTION_SWITCH, NULL, IN_RUNS, false, "How it runs",                     \
       "exit with status 3 where the data is incomplete")                                           \
     X(QUIET, "quiet", 'q', OPTION_SWITCH, NULL, IN_RUNS, false, "How it runs",                     \
@@ -108,7 +113,9 @@ enum option_kind { OPTION_SWITCH, OPTION_VALUE, OPTION_SEVERAL };
       "book in slices of whole hours of this length")                                              \
     X(REBOOK, "rebook", 0, OPTION_SWITCH, NULL, IN_SOURCES, false, "How it runs",                  \
       "book hours again that the database has already")                                            \
-    X(HELP, "help", 'h', OPTION_SWITCH, NULL, IN_ALL, false, "How it runs", "this text")
+    X(HELP, "help", 'h', OPTION_SWITCH, NULL, IN_ALL, false, "How it runs", "this text")           \
+    X(VERSION, "version", 'V', OPTION_SWITCH, NULL, IN_ALL, false, "How it runs",                  \
+      "name and version")
 
 enum option_id {
 #define X(id, name, letter, kind, argument, commands, hidden, group, help) OPTION_##id,
@@ -128,6 +135,7 @@ struct option_def {
 };
 extern const struct option_def option_defs[OPTION_COUNT];
 
+struct config;
 struct options;
 struct command_def {
     const char *name;       /* "report" */
@@ -142,17 +150,19 @@ struct command_def {
 extern const struct command_def command_defs[];
 extern const size_t command_defs_n;
 
-/* What was given. Texts are the command line's or the environment's, and live as long as main. */
+/* What was given. Texts are the command line's, the environment's or the configuration's. */
 struct options {
     const char *program; /* "gputally" or "kubectl gputally" */
     const struct command_def *command;
     struct option_values {
         const char **items;
         size_t n, room;
-        bool from_environment;
+        const char *origin; /* NULL: the command line; else "GPUTALLY_DB", "config.yaml:4:3" */
     } values[OPTION_COUNT];
+    struct config *config;   /* read by main for the commands that run; NULL for others */
     const char **positional; /* after the command's name */
     size_t positional_n, positional_room;
+    struct arena arena; /* of texts that were put together */
 };
 
 /* Exit status of the program. */
@@ -161,7 +171,15 @@ enum exit_status { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INCOMPLE
 /* Parse argv (argv[0] included) and then the environment. ERR_USAGE names the nearest known option
  * or command. ret must be released also after an error. */
 enum err options_parse(int argc, char **argv, struct options *ret, struct error *err);
+/* Take what the configuration sets under `options:` and neither of the two has. Its texts must
+ * outlive the options. */
+enum err options_add_config(struct options *options, const struct config *config,
+                            struct error *err);
 void options_release(struct options *options);
+
+/* Fill err with "--NAME: TEXT" (or the variable or line that the value came from); ERR_USAGE. */
+enum err options_refuse(const struct options *options, enum option_id id, struct error *err,
+                        const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* The value of an option (the last one), NULL where it was not given; switches give "1". */
 const char *options_text(const struct options *options, enum option_id id);
@@ -174,7 +192,7 @@ enum err options_number(const struct options *options, enum option_id id, long l
 enum err options_duration(const struct options *options, enum option_id id, long long *ret,
                           struct error *err);
 
-/* The word of words[n] that is nearest to `text`, NULL where none is near. */
-const char *nearest_word(const char *text, const char *const *words, size_t n);
+/* The known long options and commands, for suggestions: NULL where hidden or of other commands. */
+void options_known(unsigned commands, const char **ret);
 
 #endif

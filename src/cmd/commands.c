@@ -1,0 +1,103 @@
+/* The commands and what help says of them. */
+#include "cmd/cmd.h"
+
+#define WHERE_IT_READS                                                                             \
+    "Telemetry is read from a Prometheus-compatible server (--prometheus) or from files "          \
+    "(--openmetrics, --kube-json), and changes nothing there. With --db the ledger is kept in a "  \
+    "file and only what is new is read; without it everything is in memory and gone afterwards."
+
+const struct command_def command_defs[] = {
+    {
+        .name = "report",
+        .bit = IN_REPORT,
+        .summary = "where the GPU money went",
+        .details =
+            "Prints what the GPUs of the window cost, by team unless --by says otherwise: used, "
+            "slack, held idle, node idle, not observed. Every hour of every node is booked exactly "
+            "once, which the last line shows. What is missing, estimated or not known is said "
+            "first.\n\n" WHERE_IT_READS,
+        .examples = "  gputally report --prometheus http://prometheus:9090\n"
+                    "  gputally report --prometheus http://prometheus:9090 --window lastmonth "
+                    "--db gpu.db\n"
+                    "  gputally report --db gpu.db --by team,workload --limit 20\n"
+                    "  gputally report --db gpu.db --by node --filter 'pool=spot*' --output wide\n"
+                    "  gputally report --openmetrics metrics.om --prices prices.csv "
+                    "--output json\n",
+        .run = cmd_report,
+    },
+    {
+        .name = "export",
+        .positional = "ledger",
+        .bit = IN_EXPORT,
+        .summary = "the rows of the ledger, as CSV or JSON lines",
+        .details =
+            "export ledger writes one row for each hour, GPU and holder, with the columns of "
+            "docs/formats.md. Rows are written as they are read.\n\n" WHERE_IT_READS,
+        .examples = "  gputally export ledger --prometheus http://prometheus:9090 --window "
+                    "yesterday > ledger.csv\n"
+                    "  gputally export ledger --db gpu.db --output json | jq .cost\n",
+        .run = cmd_export,
+    },
+    {
+        .name = "collect",
+        .bit = IN_COLLECT,
+        .summary = "fill a database, and report nothing",
+        .details =
+            "Reads what the database does not have yet, from where the last run ended, and books "
+            "it. Running it again changes nothing; a run that was killed is taken up by the "
+            "next.",
+        .examples = "  gputally collect --prometheus http://prometheus:9090 --db gpu.db\n"
+                    "  gputally collect --prometheus http://prometheus:9090 --db gpu.db --window "
+                    "30d\n",
+        .run = cmd_collect,
+    },
+    {
+        .name = "demo",
+        .bit = IN_DEMO,
+        .summary = "a report on a simulated fleet",
+        .details =
+            "Simulates a small fleet and sends its telemetry through the same decoders, ledger "
+            "and store as real data. Nothing is read from anywhere.",
+        .examples = "  gputally demo\n"
+                    "  gputally demo --gpus 256 --days 14 --seed 7 --by workload\n",
+        .run = cmd_demo,
+    },
+    {
+        .name = "help",
+        .positional = "[COMMAND|keys|figures|flags]",
+        .bit = IN_ALL,
+        .summary = "about a command, or the keys, figures and flags of a report",
+        .details = "",
+        .examples = "  gputally help report\n  gputally help figures\n",
+        .run = cmd_help,
+    },
+    {
+        .name = "version",
+        .bit = IN_ALL,
+        .summary = "name and version",
+        .details = "",
+        .examples = "",
+        .run = cmd_version,
+    },
+    {
+        .name = "man",
+        .bit = IN_ALL,
+        .hidden = true,
+        .summary = "the man page",
+        .details = "",
+        .examples = "  gputally man > gputally.1\n",
+        .run = cmd_man,
+    },
+    {
+        .name = "completion",
+        .positional = "bash|zsh|fish",
+        .bit = IN_ALL,
+        .hidden = true,
+        .summary = "completion for a shell",
+        .details = "",
+        .examples = "  source <(gputally completion bash)\n",
+        .run = cmd_completion,
+    },
+};
+
+const size_t command_defs_n = sizeof command_defs / sizeof *command_defs;

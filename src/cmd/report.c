@@ -1,0 +1,169 @@
+/* report: the query that the options describe, and its rendering. */
+#include "report/report.h"
+
+#include "cmd/cmd.h"
+#include "cmd/flow.h"
+#include "cmd/output.h"
+#include "query/query.h"
+#include "util/suggest.h"
+
+static enum err read_format(const struct options *options, enum report_format *ret,
+                            struct error *err)
+{
+    const char *text = options_text(options, OPTION_OUTPUT);
+    *ret = REPORT_TABLE;
+    for (int i = 0; text && i < REPORT_FORMAT_COUNT; i++)
+        if (strcmp(text, report_format_words[i]) == 0) {
+            *ret = (enum report_format)i;
+            return ERR_OK;
+        }
+    if (!text)
+        return ERR_OK;
+    if (strcmp(text, "html") == 0)
+        return options_refuse(options, OPTION_OUTPUT, err,
+                              "html is not there yet; markdown, json and csv are");
+    const char *near = suggest(str_of(text), report_format_words, REPORT_FORMAT_COUNT);
+    return options_refuse(options, OPTION_OUTPUT, err,
+                          "'%s' is none of table, wide, csv, json, markdown%s%s%s", text,
+                          near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
+static enum err read_query(const struct flow *flow, struct query *ret, struct error *err)
+{
+    const struct options *options = flow->options;
+    const char *by = options_text(options, OPTION_BY);
+    const struct option_values *filters = &options->values[OPTION_FILTER];
+    struct error inner = {0};
+    *ret = (struct query){.window = flow->window, .tz = flow->tz};
+    if (query_parse_keys(str_of(by ? by : "team"), ret, &inner) != ERR_OK)
+        return options_refuse(options, OPTION_BY, err, "%s", inner.text);
+    for (size_t i = 0; i < filters->n; i++)
+        if (query_parse_filter(str_of(filters->items[i]), ret, &inner) != ERR_OK)
+            return options_refuse(options, OPTION_FILTER, err, "%s", inner.text);
+    return ERR_OK;
+}
+
+/* Days and hours in their order, everything else by cost. */
+static enum err sort_result(const struct options *options, struct result *result, struct error *err)
+{
+    const char *by = options_text(options, OPTION_SORT);
+    enum key first = result->query.keys_n ? result->query.keys[0] : KEY_COUNT;
+    struct error inner = {0};
+    if (!by)
+        by = first == KEY_DAY || first == KEY_HOUR ? "name" : "cost";
+    if (result_sort(result, str_of(by), &inner) != ERR_OK)
+        return options_refuse(options, OPTION_SORT, err, "%s", inner.text);
+    return ERR_OK;
+}
+
+static enum err run_overview(struct flow *flow, const struct query *query, struct result **ret,
+                             struct error *err)
+{
+    struct query overview = *query;
+    overview.keys[0] = KEY_CLUSTER;
+    overview.keys[1] = KEY_TEAM;
+    overview.keys_n = 2;
+    return query_run(flow->store, &overview, ret, err);
+}
+
+/* What to look at next, as commands that can be typed as they stand. */
+static size_t next_lines(const struct flow *flow, const char **ret)
+{
+    if (options_text(flow->options, OPTION_BY))
+        return 0;
+    ret[0] = flow->options->command->bit == IN_DEMO
+                 ? "gputally demo --by workload             the same by workload"
+                 : "the same with --by workload, node, type or day (gputally help keys lists all)";
+    return 1;
+}
+
+static enum err print_report(struct flow *flow, const struct result *result,
+                             const struct result *overview, bool *ret_incomplete, struct error *err)
+{
+    enum report_format format;
+    long long limit = 0;
+    const char *next[1];
+    enum err code = read_format(flow->options, &format, err);
+    if (code == ERR_OK)
+        code = options_number(flow->options, OPTION_LIMIT, 1, &limit, err);
+    if (code != ERR_OK)
+        return code;
+    struct report report = {.result = result,
+                            .overview = overview,
+                            .title = flow->title,
+                            .tz = flow->tz,
+                            .currency = flow->currency,
+                            .limit = (size_t)limit,
+                            .window_widened = flow->window_widened,
+                            .residual = flow->config->settings.node_split == NODE_SPLIT_RESIDUAL,
+                            .columns = output_columns(),
+                            .colour = output_colour(),
+                            .next = next};
+    report.next_n = next_lines(flow, next);
+    struct strbuf text = {0};
+    report_render(&report, format, &text);
+    *ret_incomplete = report_incomplete(&report);
+    code = output_write(strbuf_str(&text), err);
+    if (code == ERR_OK)
+        code = output_finish(err);
+    strbuf_release(&text);
+    return code;
+}
+
+enum err flow_report(struct flow *flow, bool *ret_incomplete, struct error *err)
+{
+    struct query query;
+    struct result *result = NULL, *overview = NULL;
+    enum err code = read_query(flow, &query, err);
+    if (code == ERR_OK)
+        code = query_run(flow->store, &query, &result, err);
+    if (code == ERR_OK)
+        code = run_overview(flow, &query, &overview, err);
+    if (code == ERR_OK)
+        code = sort_result(flow->options, result, err);
+    if (code == ERR_OK)
+        code = print_report(flow, result, overview, ret_incomplete, err);
+    result_free(result);
+    result_free(overview);
+    return code;
+}
+
+/* Refuse what cannot be printed before anything is read. */
+static enum err check_printing(const struct flow *flow, struct error *err)
+{
+    struct query query;
+    enum report_format format;
+    long long limit = 0;
+    enum err code = read_query(flow, &query, err);
+    if (code == ERR_OK)
+        code = read_format(flow->options, &format, err);
+    if (code == ERR_OK)
+        code = options_number(flow->options, OPTION_LIMIT, 1, &limit, err);
+    return code;
+}
+
+int flow_finish_report(struct flow *flow)
+{
+    struct error err = {0};
+    bool incomplete = false, strict = options_switch(flow->options, OPTION_STRICT);
+    enum err code = check_printing(flow, &err);
+    if (code == ERR_OK)
+        code = flow_collect(flow, &err);
+    if (code == ERR_OK)
+        code = flow_report(flow, &incomplete, &err);
+    flow_close(flow);
+    if (code != ERR_OK)
+        return fail(&err);
+    return strict && incomplete ? EXIT_INCOMPLETE : EXIT_DONE;
+}
+
+int cmd_report(const struct options *options)
+{
+    struct flow flow;
+    struct error err = {0};
+    if (flow_open(options, &flow, &err) != ERR_OK) {
+        flow_close(&flow);
+        return fail(&err);
+    }
+    return flow_finish_report(&flow);
+}
