@@ -30,18 +30,18 @@ struct config_node;
 
 /* Building: made whole by one of these.
  *
- * owners_new_default: the labels people use (docs/owners.md), then the namespace, flagged.
- * owners_read: a file with `rules` and maybe `types` (YAML or JSON). Teams: no rule matches,
- * "unowned". Types: where the file has no `types`, the default ones stay. Errors have file, line
- * and column. owners_from_config: the same out of a larger file; either may be nothing. A file's
- * rules replace the default ones, they do not add to them. */
+ * owners_new_default: the labels that people use (docs/owners.md), then the namespace, flagged.
+ * owners_read: a file with `rules` (teams) and `types`, YAML or JSON. It says all: a half that is
+ * not there is empty (every team unowned, every type other), unless `defaults: true` puts the
+ * default rules behind the file's. Errors have file, line and column. owners_from_config: the two
+ * lists out of a larger file; one that is nothing is the default one. */
 struct owners;
 struct owners *owners_new_default(void);
 enum err owners_read(const char *path, struct owners **ret, struct error *err);
 enum err owners_from_config(struct config_node rules, struct config_node types, struct owners **ret,
                             struct error *err);
 void owners_free(struct owners *owners);             /* NULL is fine */
-bool owners_configured(const struct owners *owners); /* are there rules of the user's */
+bool owners_configured(const struct owners *owners); /* are there rules for teams of the user's */
 
 /* The team; "unowned" where no rule matches. *ret_default: the team is only the namespace, since no
  * owner rules are configured (flag owner-default). The text may lie in `scratch`. */

@@ -9,13 +9,12 @@
  * catalogue are not mixed for one type. */
 #include "fleet/prices.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "fleet/catalogue.h"
+#include "fleet/labels.h"
 #include "fleet/prices_book.h"
-#include "util/frac.h"
 
 const char *const capacity_type_words[CAPACITY_TYPE_COUNT] = {"on-demand", "spot", "reserved",
                                                               "unknown"};
@@ -43,22 +42,10 @@ void prices_free(struct prices *prices)
     free(prices);
 }
 
-bool price_labels_name_eq(struct str a, struct str b)
-{
-    if (a.n != b.n)
-        return false;
-    for (size_t i = 0; i < a.n; i++) {
-        unsigned char x = (unsigned char)a.p[i], y = (unsigned char)b.p[i];
-        if (x != y && (isalnum(x) || isalnum(y)))
-            return false;
-    }
-    return true;
-}
-
 struct str price_label(const struct label *labels, size_t n, struct str name)
 {
     for (size_t i = 0; i < n; i++)
-        if (price_labels_name_eq(labels[i].name, name))
+        if (label_name_same(labels[i].name, name))
             return labels[i].value;
     return STR_NONE;
 }

@@ -75,7 +75,6 @@ struct str csv_trimmed(struct str field);
 bool prices_is_opencost(const struct csv *header);
 enum err prices_read_opencost(struct price_reader *reader, struct error *err);
 
-bool price_labels_name_eq(struct str a, struct str b); /* bytes not alphanumeric are '_' */
 struct str price_label(const struct label *labels, size_t n, struct str name);
 
 #endif
