@@ -5,10 +5,11 @@
 #include "cmd/flow.h"
 
 #include <stdlib.h>
-#include <unistd.h>
+#include <xxhash.h>
 
 #include "cmd/cmd.h"
 #include "query/window.h"
+#include "query/zone.h"
 #include "source/kube_file.h"
 #include "source/openmetrics_file.h"
 #include "source/prometheus.h"
@@ -17,21 +18,6 @@
 #define DEFAULT_WINDOW_MS (7 * DAY_MS)
 
 /* ---- the configuration ---- */
-
-static enum err check_tz(const struct flow *flow, struct error *err)
-{
-    char path[512];
-    const char *tz = flow->tz;
-    if (!tz || strcmp(tz, "UTC") == 0)
-        return ERR_OK;
-    snprintf(path, sizeof path, "/usr/share/zoneinfo/%s", tz);
-    if (*tz && tz[0] != '/' && !strstr(tz, "..") && access(path, R_OK) == 0)
-        return ERR_OK;
-    return error_set(err, ERR_USAGE,
-                     "time zone '%s' is not known here: write it as Europe/Berlin or UTC (names "
-                     "are those under /usr/share/zoneinfo)",
-                     tz);
-}
 
 static enum err read_settings(struct flow *flow, struct error *err)
 {
@@ -59,7 +45,8 @@ static enum err read_settings(struct flow *flow, struct error *err)
     flow->currency = options_text(options, OPTION_CURRENCY);
     if (!flow->currency)
         flow->currency = config->currency.n ? config->currency.p : "USD";
-    code = check_tz(flow, err);
+    const struct zone *zone;
+    code = zone_load(flow->tz, &zone, err);
     return code == ERR_OK ? config_finish(config, err) : code;
 }
 
@@ -178,6 +165,37 @@ static enum err need_source(const struct flow *flow, struct error *err)
     return ERR_OK;
 }
 
+/* Name what the rows are booked with, so that a later run with other prices can say so: the
+ * settings that change figures, and files by name and content. */
+static void describe_file(struct strbuf *out, const char *option, const char *path)
+{
+    FILE *file = path ? fopen(path, "rb") : NULL;
+    if (!file)
+        return;
+    XXH64_state_t *state = XXH64_createState();
+    char bytes[65536];
+    size_t n;
+    XXH64_reset(state, 0);
+    while ((n = fread(bytes, 1, sizeof bytes, file)) > 0)
+        XXH64_update(state, bytes, n);
+    strbuf_addf(out, "%s=%016llx ", option, (unsigned long long)XXH64_digest(state));
+    XXH64_freeState(state);
+    fclose(file);
+}
+
+static void describe_settings(struct flow *flow)
+{
+    const struct settings *settings = &flow->config->settings;
+    struct strbuf *out = &flow->settings;
+    strbuf_addf(out, "step=%lld gap=%lld idle=%lld busy=%lld split=%d share=%d ",
+                (long long)settings->step_ms, (long long)settings->gap_ms,
+                (long long)settings->idle_below, (long long)settings->busy_from,
+                (int)settings->node_split, (int)settings->share_policy);
+    describe_file(out, "config", flow->config->path.n ? flow->config->path.p : NULL);
+    describe_file(out, "prices", options_text(flow->options, OPTION_PRICES));
+    describe_file(out, "owners", options_text(flow->options, OPTION_OWNERS));
+}
+
 enum err flow_open(const struct options *options, struct flow *ret, struct error *err)
 {
     *ret = (struct flow){.options = options, .config = options->config, .names = names_new()};
@@ -190,13 +208,15 @@ enum err flow_open(const struct options *options, struct flow *ret, struct error
         code = read_window(ret, err);
     if (code == ERR_OK)
         code = add_sources(ret, err);
+    if (code == ERR_OK)
+        describe_settings(ret);
     return code;
 }
 
 /* ---- the window where nobody says ---- */
 
-/* Before and after everything that a source may have, without wrapping when hours are added. */
-#define EXTENT_ALL ((struct span){-((time_ms)1 << 52), (time_ms)1 << 52})
+/* What a survey takes as "since when?": wider than any file, and no sum of hours wraps. */
+#define EVERYTHING ((struct span){-((time_ms)1 << 51), (time_ms)1 << 51})
 
 static enum err window_of_files(struct flow *flow, struct error *err)
 {
@@ -207,15 +227,15 @@ static enum err window_of_files(struct flow *flow, struct error *err)
         struct span extent = {0};
         double rate;
         progress.what = source->id;
-        enum err code = source->ops->survey(source, EXTENT_ALL, &extent, &rate, &progress, err);
+        enum err code = source->ops->survey(source, EVERYTHING, &extent, &rate, &progress, err);
         if (code != ERR_OK)
             return code;
-        if (strcmp(source->ops->kind, "kube-json") == 0 || extent.from >= extent.to)
+        if (strcmp(source->ops->kind, "kube-json") == 0 || extent.from > extent.to)
             continue;
         all.from = extent.from < all.from ? extent.from : all.from;
         all.to = extent.to > all.to ? extent.to : all.to;
     }
-    if (all.from >= all.to)
+    if (all.from > all.to)
         return error_set(err, ERR_NOT_FOUND,
                          "%s has no GPU samples with time stamps: give a window with --window "
                          "FROM,TO, or a file whose lines have stamps",
@@ -297,6 +317,7 @@ static enum err run_collect(struct flow *flow, struct error *err)
         .window = flow->window,
         .rebook = options_switch(options, OPTION_REBOOK),
         .slice_ms = slice,
+        .settings = strbuf_str(&flow->settings),
         .progress = meter_progress(&flow->meter),
     };
     for (size_t i = 0; i < flow->sources_n; i++)
@@ -328,6 +349,7 @@ void flow_close(struct flow *flow)
     for (size_t i = 0; i < flow->sources_n; i++)
         source_free(flow->sources[i]);
     free(flow->sources);
+    strbuf_release(&flow->settings);
     store_close(flow->store);
     names_free(flow->names);
     *flow = (struct flow){0};

@@ -23,11 +23,12 @@ struct flow {
     size_t sources_n, sources_room;
     struct store *store;
     const char *tz, *currency;
-    bool has_server;     /* a Prometheus is among the sources */
-    bool window_given;   /* by an option or the configuration */
-    struct span window;  /* whole hours; known after flow_collect */
-    bool window_widened; /* an hour was cut */
-    const char *title;   /* what the report is called where no cluster has a name */
+    bool has_server;        /* a Prometheus is among the sources */
+    bool window_given;      /* by an option or the configuration */
+    struct span window;     /* whole hours; known after flow_collect */
+    bool window_widened;    /* an hour was cut */
+    const char *title;      /* what the report is called where no cluster has a name */
+    struct strbuf settings; /* what the rows are booked with, for the store */
     struct collect_report collected;
     struct meter meter;
 };

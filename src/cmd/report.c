@@ -95,6 +95,7 @@ static enum err print_report(struct flow *flow, const struct result *result,
                             .currency = flow->currency,
                             .limit = (size_t)limit,
                             .window_widened = flow->window_widened,
+                            .settings_changed = flow->collected.settings_changed,
                             .residual = flow->config->settings.node_split == NODE_SPLIT_RESIDUAL,
                             .columns = output_columns(),
                             .colour = output_colour(),
@@ -142,6 +143,8 @@ static enum err check_printing(const struct flow *flow, struct error *err)
     return code;
 }
 
+/* A source that fails half-way leaves what was booked before: that is reported as partial, and the
+ * error and the exit status still say that the run failed. */
 int flow_finish_report(struct flow *flow)
 {
     struct error err = {0};
@@ -149,8 +152,12 @@ int flow_finish_report(struct flow *flow)
     enum err code = check_printing(flow, &err);
     if (code == ERR_OK)
         code = flow_collect(flow, &err);
+    bool some = flow->collected.booked.from < flow->collected.booked.to && !signals_caught();
+    struct error report_err = {0};
     if (code == ERR_OK)
         code = flow_report(flow, &incomplete, &err);
+    else if (some && flow_report(flow, &incomplete, &report_err) != ERR_OK)
+        fail(&report_err);
     flow_close(flow);
     if (code != ERR_OK)
         return fail(&err);

@@ -60,12 +60,24 @@ money_t figures_node_idle(const struct figures *f)
     X("unattributed", (double)f->category[CATEGORY_UNATTRIBUTED])                                  \
     X("gpu_hours", (double)f->gpu_ns)                                                              \
     X("held_gpu_hours", (double)f->gpu_held_ns)                                                    \
+    X("observed_gpu_hours", (double)f->gpu_observed_ns)                                            \
+    X("held_observed_gpu_hours", (double)f->gpu_observed_held_ns)                                  \
     X("idle_gpu_hours", (double)f->gpu_state_held_ns[STATE_IDLE])                                  \
+    X("low_gpu_hours", (double)f->gpu_state_held_ns[STATE_LOW])                                    \
+    X("busy_gpu_hours", (double)f->gpu_state_held_ns[STATE_BUSY])                                  \
+    X("under_30_gpu_hours",                                                                        \
+      (double)(f->gpu_state_held_ns[STATE_IDLE] + f->gpu_state_held_ns[STATE_LOW]))                \
+    X("useful_gpu_hours", (double)f->gpu_u_held)                                                   \
     X("utilisation", figures_utilisation(f))                                                       \
     X("effective_price", figures_effective_price(f))                                               \
     X("coverage", figures_coverage(f))                                                             \
     X("efficiency", figures_efficiency(f))                                                         \
-    X("energy", (double)f->energy_mj)                                                              \
+    X("energy_kwh", (double)f->energy_mj)                                                          \
+    X("memory_avg_bytes", ratio(f->mem_byte_ms, f->mem_seen_ms))                                   \
+    X("memory_max_bytes", (double)f->mem_max_bytes)                                                \
+    X("generation_tokens", (double)f->work[WORK_GENERATION_TOKENS])                                \
+    X("prompt_tokens", (double)f->work[WORK_PROMPT_TOKENS])                                        \
+    X("requests", (double)f->work[WORK_REQUESTS])                                                  \
     X("rows", (double)f->rows)
 
 static const char *const sort_words[] = {

@@ -76,7 +76,7 @@ enum figure_shown {
     X(UTILISATION, "utilisation", UNIT_RATIO, "UTIL", SHOWN_TABLE | SHOWN_WIDE,                    \
       "mean work ratio of held, observed time")                                                    \
     X(COVERAGE, "coverage", UNIT_RATIO, "COVERAGE", SHOWN_WIDE, "observed of held GPU-hours")      \
-    X(EFFICIENCY, "efficiency", UNIT_RATIO, "EFFICIENCY", SHOWN_WIDE, "used / cost of held rows")               \
+    X(EFFICIENCY, "efficiency", UNIT_RATIO, "EFFICIENCY", SHOWN_WIDE, "used / cost of held rows")  \
     X(EFFECTIVE_PRICE, "effective_price", UNIT_MONEY, "/USEFUL GPU-H", SHOWN_TABLE | SHOWN_WIDE,   \
       "(used + slack + held_idle) / useful_gpu_hours")                                             \
     X(ENERGY_KWH, "energy_kwh", UNIT_KWH, "KWH", SHOWN_WIDE, "energy that the GPUs took")          \

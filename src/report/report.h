@@ -31,6 +31,7 @@ struct report {
     const char *currency;          /* "USD" */
     size_t limit;                  /* rows shown; 0: all */
     bool window_widened;           /* an hour was cut, the window is wider than asked for */
+    bool settings_changed;         /* some hours were booked with other prices, owners, settings */
     bool residual;                 /* node_split: residual */
     size_t columns;                /* of the terminal; 0: not a terminal */
     bool colour;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "fleet/intake.h"
-#include "query/window.h"
+#include "query/zone.h"
 #include "report/figure.h"
 #include "report/text.h"
 
@@ -76,6 +76,12 @@ static void say_recorded(struct draft *draft)
                     (long long)((have.to - have.from) / HOUR_MS),
                     (long long)((asked.to - asked.from) / HOUR_MS));
         put(draft, STATEMENT_MISSING, "not-recorded", STR("not all recorded"));
+    }
+    if (draft->report->settings_changed) {
+        strbuf_add(&draft->text,
+                   STR("some hours were booked with other prices, owners or settings; "
+                       "--rebook books them anew"));
+        put(draft, STATEMENT_CAUTION, "settings-changed", STR("settings"));
     }
     if (draft->report->window_widened) {
         strbuf_add(&draft->text, STR("the window was widened to whole hours"));
@@ -352,21 +358,20 @@ static void add_name(const struct report *report, struct strbuf *out)
         strbuf_add(out, STR("gputally"));
 }
 
-/* In the zone where both ends are starts of its days, else in UTC. */
 static void add_window(const struct report *report, struct strbuf *out)
 {
     struct span window = report->result->query.window;
-    char name[16];
-    if (report->tz && strcmp(report->tz, "UTC") != 0 &&
-        day_start(window.from, report->tz) == window.from &&
-        day_start(window.to, report->tz) == window.to) {
-        strbuf_addf(out, "%s", day_name(window.from, report->tz, name));
-        strbuf_addf(out, " to %s, %s", day_name(window.to, report->tz, name), report->tz);
+    const struct zone *zone = NULL;
+    if (!report->tz || strcmp(report->tz, "UTC") == 0 || zone_load(report->tz, &zone, NULL)) {
+        text_time(out, window.from);
+        strbuf_add(out, STR(" to "));
+        text_time(out, window.to);
         return;
     }
-    text_time(out, window.from);
-    strbuf_add(out, STR(" to "));
-    text_time(out, window.to);
+    char from[TIME_TEXT_MAX], to[TIME_TEXT_MAX];
+    time_format(window.from + zone_offset(zone, window.from), from);
+    time_format(window.to + zone_offset(zone, window.to), to);
+    strbuf_addf(out, "%.10s %.5s to %.10s %.5s %s", from, from + 11, to, to + 11, report->tz);
 }
 
 void report_headline(const struct report *report, struct strbuf *out)
