@@ -1,0 +1,24 @@
+/* Inside of the configuration, for config.c (life cycle), config_read.c (settings and sections) and
+ * config_prices.c (everything about prices). Nobody else includes it. */
+#ifndef GPUTALLY_FLEET_CONFIG_SECTIONS_H
+#define GPUTALLY_FLEET_CONFIG_SECTIONS_H
+
+#include "fleet/config.h"
+#include "util/config_file.h"
+
+/* prices: a file, a list of files, or a mapping. */
+enum err config_prices_section(struct config *config, struct config_node node, struct error *err);
+/* price_overrides: {NODE: USD an hour}. */
+enum err config_price_overrides(struct config *config, struct config_node node, struct error *err);
+/* model_prices: {MODEL: USD an hour and GPU}, or a list of rules. */
+enum err config_model_prices(struct config *config, struct config_node node, struct error *err);
+
+enum err config_node_split(struct config *config, struct config_node node, struct error *err);
+/* A path as the file has it: relative to the file's folder. Lives in the configuration's arena. */
+const char *config_path(struct config *config, struct config_node node);
+/* Keys of a mapping by a table: values[k] gets the value of keys[k]. An unknown key is the error.
+ */
+enum err config_keys(struct config_node map, const char *const *keys, size_t n,
+                     struct config_node *values, struct error *err);
+
+#endif
