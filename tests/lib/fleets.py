@@ -34,24 +34,26 @@ def source_hash():
     return digest.hexdigest()[:8]
 
 
-def fleet(scenario, seed, days=0.25, step_s=30, nodes=0, end=DEFAULT_END):
-    """Folder of a fleet with its reference ledger; made where it is not there yet."""
+def fleet(scenario, seed, days=0.25, step_s=30, nodes=0, end=DEFAULT_END, with_reference=True):
+    """Folder of a fleet, with its reference ledger unless that is not wanted; made where it is not there yet."""
     name = f"{scenario}-seed{seed}-{days:g}d-{step_s}s-{nodes}n-{end.replace(':', '')}-{source_hash()}"
     folder = os.path.join(CACHE, name)
-    if os.path.exists(os.path.join(folder, "ledger.csv")):
-        return folder
-    os.makedirs(CACHE, exist_ok=True)
-    making = tempfile.mkdtemp(prefix=name + ".", dir=CACHE)
-    generate.write_folder(generate.build_world(scenario, seed, days, nodes, step_s, end), making)
-    _reference(making)
-    shutil.rmtree(folder, ignore_errors=True)
-    os.rename(making, folder)
+    if not os.path.exists(os.path.join(folder, "metrics.om")):
+        os.makedirs(CACHE, exist_ok=True)
+        making = tempfile.mkdtemp(prefix=name + ".", dir=CACHE)
+        generate.write_folder(generate.build_world(scenario, seed, days, nodes, step_s, end), making)
+        shutil.rmtree(folder, ignore_errors=True)
+        os.rename(making, folder)
+    if with_reference and not os.path.exists(os.path.join(folder, "ledger.csv")):
+        _reference(folder)
     return folder
 
 
 def _reference(folder):
     ledger, rows, *_ = reference.calculate(folder)
-    reference.write_ledger(rows, os.path.join(folder, "ledger.csv"))
+    making = os.path.join(folder, "ledger.csv.making")
+    reference.write_ledger(rows, making)
+    os.rename(making, os.path.join(folder, "ledger.csv"))
 
 
 def config(folder):

@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+"""Properties of the ledger over random fleets: properties.py BINARY [--rounds N] [--seed N] [--only NAMES]
+
+However the same telemetry is cut, ordered, spread over threads and runs, and however often a run is killed,
+the ledger is the same, byte for byte; and the books balance. A round takes one fleet. The seed is printed
+first, and gives the same run again."""
+
+import argparse
+import collections
+import csv
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "lib"))
+
+import fleets  # noqa: E402
+import servers  # noqa: E402
+from fleetsim import units  # noqa: E402
+from fleetsim.ledger import CATEGORIES  # noqa: E402
+
+SCENARIOS = ("mixed", "mig", "timeslice", "gaps", "churn", "nolabels", "blanks", "twoclusters", "unhealthy", "inference")
+HOURS = 6
+STEP_S = 60
+TIMEOUT_S = 300
+
+
+class Failed(Exception):
+    """A property that does not hold."""
+
+
+class Round:
+    """One fleet, a folder to work in, and the ledger that everything is compared with."""
+
+    def __init__(self, binary, rng, work, scenario=None):
+        self.binary, self.rng, self.work = binary, rng, work
+        self.scenario = scenario or rng.choice(SCENARIOS)
+        self.seed = rng.randrange(1, 10_000)
+        self.folder = fleets.fleet(self.scenario, self.seed, HOURS / 24, STEP_S, with_reference=False)
+        self.metrics = os.path.join(self.folder, "metrics.om")
+        self.facts = fleets.ledger_arguments(self.folder)
+        self.facts = self.facts[:self.facts.index("--window")]
+        self.window = fleets.window(self.folder)
+        self.whole = self.export(["--openmetrics", self.metrics])
+
+    def path(self, name):
+        return os.path.join(self.work, name)
+
+    def run(self, command):
+        """Standard output of the program."""
+        done = subprocess.run([self.binary, *command], capture_output=True, timeout=TIMEOUT_S)
+        if done.returncode:
+            raise Failed(f"{' '.join(command)}: exit status {done.returncode}: {done.stderr[-600:].decode()}")
+        return done.stdout
+
+    def export(self, source, more=()):
+        """The ledger from a source."""
+        facts = [] if source[0] == "--db" else self.facts
+        return self.run(["export", "ledger", *source, *facts, "--window", self.window, *more, "--output", "csv"])
+
+    def collect(self, database, window=None, source=None, more=()):
+        self.run(["collect", *(source or ["--openmetrics", self.metrics]), *self.facts,
+                  "--window", window or self.window, "--db", database, *more])
+
+    def same(self, got, what):
+        """The ledger is the one of the first run."""
+        if got == self.whole:
+            return
+        expected, actual = self.path("expected.csv"), self.path("actual.csv")
+        for path, text in ((expected, self.whole), (actual, got)):
+            with open(path, "wb") as file:
+                file.write(text)
+        kept = tempfile.mkdtemp(prefix="gputally-property-")
+        for path in (expected, actual):
+            shutil.copy(path, kept)
+        old, new = self.whole.splitlines(), got.splitlines()
+        differ = sum((collections.Counter(new) - collections.Counter(old)).values())
+        raise Failed(f"{what}: {len(new)} rows against {len(old)}, {differ} of them differ (kept in {kept})")
+
+
+def hours_of(window):
+    low, high = (units.parse_time(text) for text in window.split(","))
+    return low, high
+
+
+def span(low, high):
+    return f"{units.format_time(low)},{units.format_time(high)}"
+
+
+# ---------------------------------------------------------------- the properties
+
+def balance(r):
+    """The categories of a row add up to its cost, and some rows are there."""
+    rows = list(csv.DictReader(r.whole.decode().splitlines()))
+    if len(rows) < HOURS:
+        raise Failed(f"only {len(rows)} rows")
+    for row in rows:
+        if sum(int(row[name]) for name in CATEGORIES) != int(row["cost"]):
+            raise Failed(f"a row does not add up: {row}")
+    hours = {row["hour"] for row in rows}
+    if len(hours) != HOURS:
+        raise Failed(f"{len(hours)} hours")
+
+
+def slices(r):
+    """Any length of slices gives the same ledger."""
+    for hours in (1, r.rng.randrange(2, HOURS)):
+        r.same(r.export(["--openmetrics", r.metrics], more=["--slice", f"{hours}h"]), f"--slice {hours}h")
+
+
+def threads(r):
+    """So does any number of threads."""
+    for count in (1, 2, r.rng.randrange(3, 9)):
+        r.same(r.export(["--openmetrics", r.metrics], more=["--threads", str(count)]),
+               f"--threads {count}")
+
+
+def order(r):
+    """So does any order of the lines, some of which stand there twice, spread over several files."""
+    with open(r.metrics, encoding="utf-8") as file:
+        lines = [line for line in file if not line.startswith("#")]
+    lines += r.rng.sample(lines, len(lines) // 50)
+    r.rng.shuffle(lines)
+    count = r.rng.randrange(1, 4)
+    source = []
+    for number in range(count):
+        path = r.path(f"shuffled-{number}.om")
+        with open(path, "w", encoding="utf-8") as file:
+            file.writelines(lines[number::count])
+            file.write("# EOF\n")
+        source += ["--openmetrics", path]
+    r.same(r.export(source), f"shuffled lines in {count} files")
+
+
+def runs(r):
+    """So do several runs into a database, each with a part of the window; and one more changes nothing."""
+    database = r.path("runs.db")
+    low, high = hours_of(r.window)
+    cuts = sorted(r.rng.sample(range(1, HOURS), r.rng.randrange(1, HOURS - 1)))
+    edges = [low] + [low + cut * units.HOUR_MS for cut in cuts] + [high]
+    for a, b in zip(edges, edges[1:]):
+        r.collect(database, span(a, b))
+    r.same(r.export(["--db", database]), f"runs cut at hours {cuts}")
+    r.collect(database)
+    r.same(r.export(["--db", database]), "one more run over everything")
+    r.collect(database, more=["--rebook"])
+    r.same(r.export(["--db", database]), "booked again")
+
+
+def overlapping(r):
+    """So do runs whose windows overlap."""
+    database = r.path("overlap.db")
+    low, high = hours_of(r.window)
+    middle = low + r.rng.randrange(2, HOURS) * units.HOUR_MS
+    r.collect(database, span(low, middle))
+    r.collect(database, span(low, high))
+    r.same(r.export(["--db", database]), f"overlapping windows at hour {(middle - low) // units.HOUR_MS}")
+
+
+def kill(r):
+    """So does a collect that is killed (SIGKILL) at random moments and taken up again."""
+    database = r.path("kill.db")
+    command = [r.binary, "collect", "--openmetrics", r.metrics, *r.facts, "--window", r.window, "--db", database,
+               "--slice", "1h"]
+    begin = time.monotonic()
+    r.collect(r.path("time.db"), more=["--slice", "1h"])
+    takes = time.monotonic() - begin
+    killed = 0
+    for _ in range(4):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            process.wait(timeout=r.rng.uniform(0.02, 1.1) * takes)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            killed += 1
+    r.collect(database, more=["--slice", "1h"])
+    r.same(r.export(["--db", database]), f"killed {killed} times")
+
+
+def server(r):
+    """So does a Prometheus: in one run, in slices, and killed in between."""
+    tsdb = r.path("tsdb")
+    servers.load_tsdb(r.metrics, tsdb)
+    with servers.prometheus(tsdb, r.work) as url:
+        source = ["--prometheus", url]
+        r.same(r.export(source), "from a Prometheus")
+        r.same(r.export(source, more=["--slice", "2h"]), "from a Prometheus in slices of 2 h")
+        database = r.path("server.db")
+        process = subprocess.Popen([r.binary, "collect", *source, *r.facts, "--window", r.window, "--db", database,
+                                    "--slice", "1h"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(r.rng.uniform(0.05, 0.5))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        r.collect(database, source=source)
+        r.same(r.export(["--db", database]), "from a Prometheus, killed")
+        front_source = ["--prometheus", url, "--prometheus-api", "query"]
+        r.same(r.export(front_source), "from a Prometheus by range selectors")
+
+
+PROPERTIES = (balance, slices, threads, order, runs, overlapping, kill, server)
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("binary")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "big"))
+    parser.add_argument("--only", default="", help="properties with commas")
+    parser.add_argument("--scenario", default=None)
+    options = parser.parse_args(argv)
+    wanted = [p for p in PROPERTIES if not options.only or p.__name__ in options.only.split(",")]
+    print(f"properties: --seed {options.seed}", flush=True)
+    rng = random.Random(options.seed)
+    passed = failed = 0
+    for _ in range(options.rounds):
+        work = tempfile.mkdtemp(prefix="gputally-property-work-")
+        try:
+            r = Round(os.path.abspath(options.binary), rng, work, options.scenario)
+        except (Failed, subprocess.TimeoutExpired) as error:
+            print(f"FAIL the first export: {error}")
+            failed += 1
+            continue
+        for check in wanted:
+            name = f"{check.__name__} ({r.scenario} seed {r.seed})"
+            begin = time.monotonic()
+            try:
+                check(r)
+            except (Failed, subprocess.TimeoutExpired) as error:
+                failed += 1
+                print(f"FAIL {name}: {error}", flush=True)
+                continue
+            passed += 1
+            print(f"ok   {name} ({time.monotonic() - begin:.1f} s)", flush=True)
+        shutil.rmtree(work, ignore_errors=True)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
