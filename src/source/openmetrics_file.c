@@ -4,7 +4,7 @@
  * The decoder gives samples in runs of one series, by numbers that it got from us: a number is a
  * place in `heads`, where the intake's id stands and which of the two ranges is the series'.
  *
- * A survey that is asked "since when?" (window TIME_MIN..TIME_MAX) reads everything once, since
+ * A survey that is asked "since when?" (a window without bounds) reads everything once, since
  * nothing else tells; standard input is then kept in an unlinked temporary file. */
 #include "source/openmetrics_file.h"
 
@@ -22,6 +22,7 @@
 #define BAD_LINES_NAMED 5
 #define SNIFF_BYTES ((size_t)512)
 #define REPORT_EVERY_MS 100
+#define UNBOUNDED_MS ((time_ms)1 << 50) /* a window of 35,000 years: tell the times that there are */
 
 struct file {
     char *path;
@@ -421,7 +422,7 @@ static enum err openmetrics_survey(struct source *base, struct span window, stru
                                    struct error *err)
 {
     struct openmetrics *source = (struct openmetrics *)base;
-    if (!source->surveyed && window.from <= TIME_MIN && window.to >= TIME_MAX) {
+    if (!source->surveyed && window.to - window.from >= UNBOUNDED_MS) {
         struct pass pass = {.source = source,
                             .fetch = {.kube = {TIME_MIN, TIME_MAX}, .gpu = {TIME_MIN, TIME_MAX}},
                             .progress = progress};

@@ -29,7 +29,7 @@ struct source_ops {
     const char *kind; /* "prometheus", "openmetrics", "kube-json" */
     /* Look before the run: does it answer, is it what it says, does it have GPU metrics, since when
      * (ret_extent: no data is outside of it; at most it is the window), how many samples an hour of
-     * them (0 unknown: read the window at once). With a window of TIME_MIN..TIME_MAX files tell the
+     * them (0 unknown: read the window at once). Of a window of 2^50 ms and more files tell the
      * times that they have: hour_floor and hour_ceil of ret_extent are the hours to book. Errors
      * say what to try. */
     enum err (*survey)(struct source *source, struct span window, struct span *ret_extent,
