@@ -170,9 +170,9 @@ static const char *scan_string(struct json_items *s, const char *p, const char *
             s->in_string = false;
             return p + 1;
         }
-        if (c < 0x20) {
+        if (c < 0x20) { /* kept: a parser must see it too */
             s->in_string = s->escaped = false;
-            return p;
+            return p + 1;
         }
         if (outermost && s->word_n < sizeof s->word)
             s->word[s->word_n++] = (char)c;
@@ -232,15 +232,28 @@ static const char *scan_document(struct json_items *s, const char *p, const char
     return p;
 }
 
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
 static const char *scan_item(struct json_items *s, const char *p, const char *end)
 {
-    const char *from = p;
+    const char *from = p; /* what is not copied yet */
     while (p < end && s->depth > 0) {
         if (s->in_string) {
             p = scan_string(s, p, end);
             continue;
         }
-        char c = *p++;
+        char c = *p;
+        if (is_space(c)) {
+            keep(&s->text, &s->text_over, from, (size_t)(p - from));
+            while (p < end && is_space(*p))
+                p++;
+            from = p;
+            continue;
+        }
+        p++;
         if (c == '"')
             s->in_string = true;
         else if (c == '{' || c == '[')
@@ -268,11 +281,6 @@ static const char *scan_scalar(struct json_items *s, const char *p, const char *
         s->in_string = *p++ == '"';
     }
     return p;
-}
-
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
 
 /* `at`: the offset of *p. */

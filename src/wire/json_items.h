@@ -9,7 +9,8 @@
  * Bytes come in pieces of any size; memory is that of the largest item, whatever the stream's
  * length. What is wrong inside an item (a bracket too many or too few, a raw newline in a string)
  * stays inside it where brackets or line ends allow to find the next one: the item is handed on as
- * it is, for a parser to refuse. One thread; never blocks; no I/O. */
+ * it is (without the white space between its tokens), for a parser to refuse. One thread; never
+ * blocks; no I/O. */
 #ifndef GPUTALLY_WIRE_JSON_ITEMS_H
 #define GPUTALLY_WIRE_JSON_ITEMS_H
 

@@ -516,7 +516,7 @@ static void on_item(void *context, const struct json_item *item)
     if (item->broken && !object)
         fault(r, true, "%s", item->broken);
     else if (!object)
-        fault(r, true, "is no JSON: %.120s (its line %d)", error.text, error.line);
+        fault(r, true, "is no JSON: %.120s", error.text);
     else
         read_object(r, object, item->kind, 0);
     json_decref(object);
