@@ -54,7 +54,7 @@ struct kube_file {
     char **paths;
     size_t paths_n;
     struct str cluster;
-    bool loaded;
+    bool loaded, noted; /* notes add up over slices: they are given once */
 
     struct arena arena;
     struct names *texts;
@@ -479,9 +479,10 @@ static enum err fetch(struct source *source, const struct fetch *what, struct in
         intake_namespace(intake, f->cluster, f->namespaces[i].name, f->namespaces[i].labels,
                          f->namespaces[i].labels_n, f->namespaces[i].annotations,
                          f->namespaces[i].annotations_n);
-    for (size_t i = 0; i < f->faults_n; i++)
+    for (size_t i = 0; i < f->faults_n && !f->noted; i++)
         intake_note(intake, f->faults[i].kind, f->faults[i].subject, f->faults[i].count,
                     f->faults[i].text);
+    f->noted = true;
     return ERR_OK;
 }
 

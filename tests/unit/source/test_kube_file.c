@@ -142,16 +142,18 @@ static void objects_of_all_files_reach_the_intake(void **state)
     assert_int_equal(f->intake->notes_n, 0);
 }
 
-static void a_second_slice_gets_the_same_objects(void **state)
+static void a_second_slice_gets_the_same_objects_and_no_note_twice(void **state)
 {
     struct fixture *f = *state;
-    put(f, "{\"items\":[" POD("a", "u1", "") "]}");
+    put(f, "{\"items\":[" POD("a", "u1", "") ",null]}");
     check(fetch(f), f);
+    assert_int_equal(f->intake->notes_n, 1);
     unlink(f->paths[0]); /* they are not read again */
     struct fetch what = {{0, HOUR_MS}, {0, HOUR_MS}};
     struct intake *second = intake_new(&f->settings, f->names);
     check(f->source->ops->fetch(f->source, &what, second, NULL, &f->err), f);
     assert_int_equal(second->pods_n, 1);
+    assert_int_equal(second->notes_n, 0); /* told once */
     intake_free(second);
 }
 
@@ -167,11 +169,10 @@ static const struct object_pod *pod_named(struct fixture *f, const char *name)
 static void claims_give_devices_whatever_the_order_of_files(void **state)
 {
     struct fixture *f = *state;
-    put(f, "{\"items\":[" POD("whole", "u1", "") "," POD(
-               "mig", "u2", "") "," POD("done", "u3",
-                                        ",\"spec\":{\"resourceClaims\":[{\"name\":\"x\","
-                                        "\"resourceClaimName\":\"c1\"}]}") "," POD("other", "u4",
-                                                                                   "") "]}");
+    put(f, "{\"items\":[" POD("whole", "u1", "") "," POD("mig", "u2", "") "," POD(
+               "done", "u3",
+               ",\"spec\":{\"resourceClaims\":[{\"name\":\"x\","
+               "\"resourceClaimName\":\"c1\"}]}") "," POD("other", "u4", "") "]}");
     put(f, CLAIM("c1", "gpu-0", "whole", "u1") CLAIM("c2", "mig-1", "mig", "u2"));
     put(f, SLICE);
     check(fetch(f), f);
@@ -322,7 +323,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         TEST(objects_of_all_files_reach_the_intake),
-        TEST(a_second_slice_gets_the_same_objects),
+        TEST(a_second_slice_gets_the_same_objects_and_no_note_twice),
         TEST(claims_give_devices_whatever_the_order_of_files),
         TEST(a_device_that_no_slice_tells_of_is_noted),
         TEST(slices_of_an_older_generation_do_not_count),
