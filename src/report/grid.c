@@ -171,9 +171,10 @@ static void add_line(const struct grid *grid, const struct grid_line *line, cons
                      const struct grid_style *style, struct strbuf *out)
 {
     bool strong = line->strong && style->colour;
-    size_t indent = 0;
+    size_t indent = 0, start;
     if (strong)
         strbuf_add(out, STR("\x1b[1m"));
+    start = out->n;
     for (size_t i = 0; i < line->cells_n; i++) {
         if (i)
             add_blanks(out, GAP);
@@ -185,6 +186,8 @@ static void add_line(const struct grid *grid, const struct grid_line *line, cons
         add_blanks(out, GAP);
         add_parts(out, line, indent, style->columns);
     }
+    while (out->n > start && out->text[out->n - 1] == ' ')
+        out->text[--out->n] = 0;
     if (strong)
         strbuf_add(out, STR("\x1b[0m"));
     strbuf_addc(out, '\n');

@@ -167,10 +167,12 @@ static void say_unknown(struct draft *draft)
     wide_t blind = total->gpu_held_ns - total->gpu_observed_held_ns;
     money_t unobserved = total->category[CATEGORY_UNOBSERVED];
     if (unobserved > 0 || blind > 0) {
-        add_amount(draft, unobserved);
-        strbuf_add(&draft->text, STR(" is covered by no telemetry"));
+        if (unobserved > 0) {
+            add_amount(draft, unobserved);
+            strbuf_add(&draft->text, STR(" is covered by no telemetry"));
+        }
         if (blind > 0) {
-            strbuf_add(&draft->text, STR("; "));
+            strbuf_add(&draft->text, str_of(unobserved > 0 ? "; " : ""));
             add_hours(draft, blind);
             strbuf_add(&draft->text, STR(" were held and not observed"));
         }
