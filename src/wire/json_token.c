@@ -2,7 +2,7 @@
 
 #include "wire/utf8.h"
 
-const char *json_string_end(const char *p, const char *end, const char **ret_resume)
+const char *json_token_string_end(const char *p, const char *end, const char **ret_resume)
 {
     while (p < end) {
         const char *quote = memchr(p, '"', (size_t)(end - p));
@@ -58,7 +58,7 @@ static const char *put_unicode(const char *p, const char *end, struct strbuf *sc
     return p;
 }
 
-bool json_string(struct str raw, struct strbuf *scratch, struct str *ret)
+bool json_token_string(struct str raw, struct strbuf *scratch, struct str *ret)
 {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
     if (raw.n == 0 || !memchr(raw.p, '\\', raw.n)) {
@@ -94,7 +94,7 @@ static bool is_word_byte(char c)
            c == '+' || c == '.';
 }
 
-const char *json_word_end(const char *p, const char *end)
+const char *json_token_word_end(const char *p, const char *end)
 {
     while (p < end && is_word_byte(*p))
         p++;
@@ -133,7 +133,7 @@ static bool is_number(struct str word)
     return p == end;
 }
 
-bool json_is_word(struct str word)
+bool json_token_is_word(struct str word)
 {
     return is_number(word) || str_eq(word, STR("true")) || str_eq(word, STR("false")) ||
            str_eq(word, STR("null"));

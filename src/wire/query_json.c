@@ -155,7 +155,9 @@ static void tell_series(struct query_json *x)
 
 static enum err pair_done(struct query_json *x, struct error *err)
 {
-    if (x->pair_n != 2 || x->pair_bad) {
+    bool good = x->pair_n == 2 && !x->pair_bad;
+    x->pair_n = 0;
+    if (!good) {
         x->answer.bad_values++;
         return ERR_OK;
     }
@@ -474,7 +476,7 @@ static bool is_space(char c)
 static enum err string_token(struct query_json *x, const char *p, const char *end, const char *from,
                              const char **ret, struct error *err)
 {
-    const char *resume, *close = json_string_end(p + 1 + x->searched, end, &resume);
+    const char *resume, *close = json_token_string_end(p + 1 + x->searched, end, &resume);
     *ret = NULL;
     size_t n = (size_t)((close ? close : end) - p);
     if (n > QUERY_JSON_TOKEN_MAX)
@@ -483,7 +485,7 @@ static enum err string_token(struct query_json *x, const char *p, const char *en
     if (!close)
         return ERR_OK;
     struct str text;
-    if (!json_string((struct str){p + 1, n - 1}, &x->scratch, &text))
+    if (!json_token_string((struct str){p + 1, n - 1}, &x->scratch, &text))
         return no_json(x, p, from, err);
     *ret = close + 1;
     bool is_key = x->expect == EXPECT_KEY || x->expect == EXPECT_KEY_OR_END;
@@ -494,14 +496,14 @@ static enum err string_token(struct query_json *x, const char *p, const char *en
 static enum err word_token(struct query_json *x, const char *p, const char *end, bool last,
                            const char *from, const char **ret, struct error *err)
 {
-    const char *stop = json_word_end(p, end);
+    const char *stop = json_token_word_end(p, end);
     *ret = NULL;
     if ((size_t)(stop - p) > QUERY_JSON_TOKEN_MAX)
         return limit(x, "a number is too long", err);
     if (stop == end && !last)
         return ERR_OK;
     struct str word = {p, (size_t)(stop - p)};
-    if (!json_is_word(word))
+    if (!json_token_is_word(word))
         return no_json(x, p, from, err);
     plain(x, word);
     *ret = stop;
@@ -558,7 +560,7 @@ static enum err consume(struct query_json *x, const char *p, const char *end, bo
         }
         if (*p == '"' && (value || is_key)) {
             code = string_token(x, p, end, from, &next, err);
-        } else if (value && json_word_end(p, p + 1) > p) {
+        } else if (value && json_token_word_end(p, p + 1) > p) {
             code = word_token(x, p, end, last, from, &next, err);
         } else if (!mark(x, *p, &code, err)) {
             return no_json(x, p, from, err);
