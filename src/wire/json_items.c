@@ -39,10 +39,13 @@ struct json_items {
     bool is_list;
     const char *broken; /* of the document or item that is read */
 
-    /* the outermost object's keys */
-    bool want_key;
-    enum key key;
-    char word[JSON_LIST_KIND_MAX]; /* the string that is read at depth 1 */
+    /* keys: of the outermost object in DOCUMENT, of all in ITEM */
+    bool want_key;    /* the next string is one */
+    bool keep_word;   /* the string that is read goes to word */
+    bool unwanted;    /* the value after the key is (ITEM) */
+    size_t skip_from; /* depth outside the value that is skipped; 0: none is */
+    enum key key;     /* DOCUMENT */
+    char word[JSON_LIST_KIND_MAX];
     size_t word_n;
     char kind[JSON_LIST_KIND_MAX];
     size_t kind_n;
@@ -152,6 +155,9 @@ static void begin_item(struct json_items *s, enum place place, uint64_t offset)
     strbuf_clear(&s->text);
     s->depth = 0;
     s->broken = place == SCALAR ? "not an object" : NULL;
+    s->want_key = true;
+    s->keep_word = s->unwanted = false;
+    s->skip_from = 0;
     if (place == ITEM)
         push(s, '{');
 }
@@ -159,7 +165,6 @@ static void begin_item(struct json_items *s, enum place place, uint64_t offset)
 /* The bytes of a string from p on; returns where it ends (behind the quote) or `end`. */
 static const char *scan_string(struct json_items *s, const char *p, const char *end)
 {
-    bool outermost = s->place == DOCUMENT && s->depth == 1;
     for (; p < end; p++) {
         unsigned char c = (unsigned char)*p;
         if (s->escaped) {
@@ -174,7 +179,7 @@ static const char *scan_string(struct json_items *s, const char *p, const char *
             s->in_string = s->escaped = false;
             return p + 1;
         }
-        if (outermost && s->word_n < sizeof s->word)
+        if (s->keep_word && s->word_n < sizeof s->word)
             s->word[s->word_n++] = (char)c;
     }
     return p;
@@ -209,6 +214,7 @@ static const char *scan_document(struct json_items *s, const char *p, const char
         char c = *p++;
         if (c == '"') {
             s->in_string = true;
+            s->keep_word = s->depth == 1;
             s->word_n = 0;
         } else if (c == '{' || c == '[') {
             if (c == '[' && s->depth == 1 && s->key == KEY_ITEMS && !s->want_key) {
@@ -237,31 +243,69 @@ static bool is_space(char c)
     return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
 
+/* A string of an item has ended: was it the key of something that nobody needs? */
+static void end_item_word(struct json_items *s)
+{
+    s->unwanted = false;
+    if (!s->want_key)
+        return;
+    s->want_key = false;
+    for (size_t i = 0; i < s->sink.unwanted_n && !s->unwanted; i++)
+        s->unwanted = str_eq(s->sink.unwanted[i], (struct str){s->word, s->word_n});
+}
+
+/* A byte of an item outside strings and white space; true: it opens a value that is skipped. */
+static bool item_byte(struct json_items *s, char c)
+{
+    bool skip = false;
+    if (c == '"') {
+        s->in_string = true;
+        s->keep_word = s->want_key;
+        s->word_n = 0;
+    } else if (c == '{' || c == '[') {
+        skip = s->unwanted && s->skip_from == 0;
+        if (skip)
+            s->skip_from = s->depth;
+        push(s, c);
+        s->want_key = c == '{';
+    } else if (c == '}' || c == ']') {
+        pop(s, c);
+        s->want_key = false;
+    } else if (c == ',') {
+        s->want_key = s->depth <= JSON_ITEM_DEPTH_MAX && s->open[s->depth - 1] == '{';
+    }
+    s->unwanted = s->unwanted && c == ':';
+    return skip;
+}
+
 static const char *scan_item(struct json_items *s, const char *p, const char *end)
 {
     const char *from = p; /* what is not copied yet */
     while (p < end && s->depth > 0) {
         if (s->in_string) {
             p = scan_string(s, p, end);
+            if (!s->in_string)
+                end_item_word(s);
             continue;
         }
-        char c = *p;
-        if (is_space(c)) {
-            keep(&s->text, &s->text_over, from, (size_t)(p - from));
-            while (p < end && is_space(*p))
-                p++;
-            from = p;
-            continue;
-        }
+        const char *at = p;
+        bool skipping = s->skip_from != 0, space = is_space(*p);
+        bool skip = !space && item_byte(s, *p);
         p++;
-        if (c == '"')
-            s->in_string = true;
-        else if (c == '{' || c == '[')
-            push(s, c);
-        else if (c == '}' || c == ']')
-            pop(s, c);
+        while (space && p < end && is_space(*p))
+            p++;
+        if (!skipping && (space || skip)) {
+            keep(&s->text, &s->text_over, from, (size_t)(at - from));
+            from = p;
+            if (skip)
+                keep(&s->text, &s->text_over, "null", 4);
+        } else if (skipping && s->depth <= s->skip_from) {
+            s->skip_from = 0;
+            from = p;
+        }
     }
-    keep(&s->text, &s->text_over, from, (size_t)(p - from));
+    if (s->skip_from == 0)
+        keep(&s->text, &s->text_over, from, (size_t)(p - from));
     if (s->depth == 0)
         end_item(s);
     return p;
@@ -297,6 +341,7 @@ static const char *scan_list(struct json_items *s, const char *p, uint64_t at)
     if (c == ']' || c == '}') { /* '}': the list's own bracket is lost */
         s->place = DOCUMENT;
         s->key = KEY_OTHER;
+        s->want_key = false;
         if (c == '}')
             keep(&s->head, &s->head_over, "]", 1);
         keep(&s->head, &s->head_over, p, 1);

@@ -41,6 +41,10 @@ struct json_list {
 
 struct json_items_sink {
     void *context;
+    /* Keys whose objects and arrays nobody needs, wherever they stand in a list's items: `null` is
+     * handed on in their place (texts and numbers stay). Not copied. */
+    const struct str *unwanted;
+    size_t unwanted_n;
     void (*item)(void *context, const struct json_item *item);
     void (*list)(void *context, const struct json_list *list); /* may be NULL */
 };

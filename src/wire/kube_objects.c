@@ -542,7 +542,23 @@ struct kube_reader *kube_reader_new(const struct kube_sink *sink)
 {
     struct kube_reader *r = mem_zalloc(1, sizeof *r);
     r->sink = *sink;
-    r->items = json_items_new(&(struct json_items_sink){r, on_item, on_list});
+    static const struct str unwanted[] = {
+        {"managedFields", 13}, {"env", 3},
+        {"envFrom", 7},        {"volumes", 7},
+        {"volumeMounts", 12},  {"volumeDevices", 13},
+        {"args", 4},           {"command", 7},
+        {"affinity", 8},       {"tolerations", 11},
+        {"images", 6},         {"securityContext", 15},
+        {"livenessProbe", 13}, {"readinessProbe", 14},
+        {"startupProbe", 12},
+    };
+    r->items = json_items_new(&(struct json_items_sink){
+        .context = r,
+        .unwanted = unwanted,
+        .unwanted_n = sizeof unwanted / sizeof *unwanted,
+        .item = on_item,
+        .list = on_list,
+    });
     return r;
 }
 

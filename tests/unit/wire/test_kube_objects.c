@@ -339,6 +339,19 @@ static void items_of_an_api_list_have_the_kind_of_the_list(void **state)
            "pod n/a\n");
 }
 
+static void what_nobody_needs_is_passed_over_by_its_key(void **state)
+{
+    (void)state;
+    /* brackets and quotes inside do not matter, texts under such keys stay, and so does what
+     * follows */
+    expect("{\"items\":[{\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\",\"namespace\":\"n\","
+           "\"managedFields\":[{\"f:x\":{\"} ]\":[[]]}}] , \"labels\":{\"env\":\"prod\","
+           "\"args\" : \"x\"}},\"spec\":{\"volumes\":[],\"containers\":[{\"env\":[{\"name\":"
+           "\"name\",\"value\":\"}{\\\"\"}],\"name\":\"m\",\"args\":[\"command\",[{}]],"
+           "\"resources\":{\"limits\":{\"nvidia.com/gpu\":1}}}]}}]}",
+           "pod n/a label:env=prod label:args=x m( wants:nvidia.com/gpu=1000m)\n");
+}
+
 static void broken_items_are_named_by_their_place_and_the_rest_stays(void **state)
 {
     (void)state;
@@ -540,6 +553,7 @@ int main(void)
         cmocka_unit_test(slices_and_claims_of_both_api_versions_are_read),
         cmocka_unit_test(every_way_to_lay_objects_out_is_understood),
         cmocka_unit_test(items_of_an_api_list_have_the_kind_of_the_list),
+        cmocka_unit_test(what_nobody_needs_is_passed_over_by_its_key),
         cmocka_unit_test(broken_items_are_named_by_their_place_and_the_rest_stays),
         cmocka_unit_test(a_lost_bracket_or_quote_costs_its_own_item),
         cmocka_unit_test(a_cut_file_keeps_what_came_before),
