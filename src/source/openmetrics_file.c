@@ -22,7 +22,8 @@
 #define BAD_LINES_NAMED 5
 #define SNIFF_BYTES ((size_t)512)
 #define REPORT_EVERY_MS 100
-#define UNBOUNDED_MS ((time_ms)1 << 50) /* a window of 35,000 years: tell the times that there are */
+#define UNBOUNDED_MS                                                                               \
+    ((time_ms)1 << 50) /* a window of 35,000 years: tell the times that there are */
 
 struct file {
     char *path;

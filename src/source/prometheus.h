@@ -15,7 +15,9 @@
 
 enum prometheus_api { /* how to read: tests and users with a broken server choose */
                       PROMETHEUS_AUTO,
-                      PROMETHEUS_REMOTE_READ,
+                      PROMETHEUS_REMOTE_READ, /* streamed chunks, or samples if the server answers
+                                                 so */
+                      PROMETHEUS_REMOTE_READ_SAMPLES, /* only samples are asked for */
                       PROMETHEUS_QUERY,
 };
 

@@ -12,9 +12,9 @@
 
 #define IN_FLIGHT_MAX 64 /* also the most that options allow */
 #define REPORT_EVERY_MS 100
-#define QUERY_STEP_MS HOUR_MS           /* first piece of a range selector */
-#define QUERY_TARGET ((uint64_t)500000) /* samples that an answer should have: 14 MB of JSON */
-#define TIMEOUTS_MAX 3                  /* in a row: shorter pieces do not help then */
+#define STEP_MS HOUR_MS           /* first piece of a metric, where answers are no streams */
+#define TARGET ((uint64_t)500000) /* samples that such an answer should have: 14 MB of JSON */
+#define TIMEOUTS_MAX 3            /* in a row: shorter pieces do not help then */
 
 struct run {
     const struct prometheus *prometheus;
@@ -191,8 +191,8 @@ enum err prometheus_fetch(struct source *source, const struct fetch *fetch, stru
     pthread_cond_init(&run.home, NULL);
     size_t n;
     struct plan_lane *lanes = make_lanes(prometheus, fetch, &n);
-    bool query = prometheus->api == PROMETHEUS_QUERY;
-    run.plan = plan_new(lanes, n, query ? QUERY_STEP_MS : TIME_MAX, QUERY_TARGET);
+    bool streams = prometheus->api == PROMETHEUS_REMOTE_READ;
+    run.plan = plan_new(lanes, n, streams ? TIME_MAX : STEP_MS, TARGET);
     run_threads(&run, n);
     run_report(&run);
     if (run.code != ERR_OK && err)

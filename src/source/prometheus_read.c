@@ -114,7 +114,8 @@ static enum err request_body(struct asker *asker, const struct piece *piece, str
                                           .end = piece->last,
                                           .matchers = selector.items,
                                           .matchers_n = selector.n};
-        remote_read_request(&query, 1, true, ret);
+        remote_read_request(&query, 1, asker->prometheus->api != PROMETHEUS_REMOTE_READ_SAMPLES,
+                            ret);
     }
     arena_release(&arena);
     return e;

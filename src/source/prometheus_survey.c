@@ -211,9 +211,13 @@ static enum err survey_metrics(struct survey *survey, struct span *ret_extent,
 /* Remote read asked for nothing: only its status and type matter. */
 static enum err probe_begin(void *context, const struct http_answer *answer, struct error *err)
 {
-    const struct prometheus *prometheus = context;
+    struct prometheus *prometheus = context;
     enum err e = prometheus_check_type(prometheus, answer, err);
-    if (e == ERR_OK && !strstr(answer->content_type, "protobuf"))
+    if (strstr(answer->content_type, REMOTE_READ_STREAMED_TYPE))
+        prometheus->api = PROMETHEUS_REMOTE_READ;
+    else if (strstr(answer->content_type, REMOTE_READ_CONTENT_TYPE))
+        prometheus->api = PROMETHEUS_REMOTE_READ_SAMPLES;
+    else if (e == ERR_OK)
         e = error_set(err, ERR_UNSUPPORTED, "%s answers remote read with '%s'",
                       http_site_url(prometheus->site), answer->content_type);
     return e;
@@ -243,7 +247,8 @@ enum err prometheus_choose_api(struct prometheus *prometheus, struct asker *aske
     strbuf_release(&body);
     if (e == ERR_STOPPED || e == ERR_IO || (e == ERR_NETWORK && answer.status == 0))
         return e;
-    prometheus->api = e == ERR_OK ? PROMETHEUS_REMOTE_READ : PROMETHEUS_QUERY;
+    if (e != ERR_OK)
+        prometheus->api = PROMETHEUS_QUERY;
     return ERR_OK;
 }
 

@@ -43,6 +43,9 @@ static struct recorder {
     struct strbuf failures;
 } recorder = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+/* The intake to hand to sources. */
+#define RECORDER ((struct intake *)(void *)&recorder)
+
 static void recorder_want(const char *name, const char *match, enum metric_group group)
 {
     recorder.wanted[recorder.wanted_n++] = (struct wanted_metric){name, match, group};

@@ -1,7 +1,8 @@
 /* Reads a source and prints what it delivers, a line a series: labels, count of samples, sum, first
  * and last stamp. For tests that compare sources with files and with each other.
  *
- *     source_dump [--api auto|remote-read|query] [--in-flight N] [--retries N] [--backoff MS]
+ *     source_dump [--api auto|remote-read|samples|query] [--in-flight N] [--retries N] [--backoff
+ * MS]
  *                 [--idle MS] [--token FILE] [--user NAME --password-file FILE] [--header H]
  *                 [--matcher M] [--survey] [--quiet] prometheus URL | openmetrics FILE
  *                 FROM_MS TO_MS METRIC[{MATCH}]...
@@ -66,7 +67,7 @@ static int run(struct source *source, struct span window, bool survey, bool quie
             return fail(&err);
         fprintf(stderr, "survey %" PRId64 " %" PRId64 " %.0f\n", extent.from, extent.to, rate);
     }
-    if (source->ops->fetch(source, &fetch, NULL, &progress, &err) != ERR_OK)
+    if (source->ops->fetch(source, &fetch, RECORDER, &progress, &err) != ERR_OK)
         return fail(&err);
     recorder_settle();
     for (size_t i = 0; i < recorder.n && !quiet; i++) {
@@ -100,9 +101,10 @@ int main(int argc, char **argv)
             continue;
         const char *value = argv[++at];
         if (strcmp(name, "api") == 0)
-            options.api = strcmp(value, "query") == 0  ? PROMETHEUS_QUERY
-                          : strcmp(value, "auto") == 0 ? PROMETHEUS_AUTO
-                                                       : PROMETHEUS_REMOTE_READ;
+            options.api = strcmp(value, "query") == 0     ? PROMETHEUS_QUERY
+                          : strcmp(value, "samples") == 0 ? PROMETHEUS_REMOTE_READ_SAMPLES
+                          : strcmp(value, "auto") == 0    ? PROMETHEUS_AUTO
+                                                          : PROMETHEUS_REMOTE_READ;
         else if (strcmp(name, "in-flight") == 0)
             options.in_flight = atoi(value);
         else if (strcmp(name, "retries") == 0)
