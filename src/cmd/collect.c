@@ -50,8 +50,7 @@ int cmd_collect(const struct options *options)
     flow_close(&flow);
     if (code != ERR_OK)
         return fail(&err);
-    int status = options_switch(options, OPTION_QUIET) ? (strbuf_release(&text), EXIT_DONE)
-                                                       : print_text(&text);
+    int status = print_text(&text);
     if (status == EXIT_DONE && partial && options_switch(options, OPTION_STRICT))
         status = EXIT_INCOMPLETE;
     return status;

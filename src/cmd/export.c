@@ -4,7 +4,6 @@
 #include "cmd/output.h"
 #include "fleet/intake.h"
 #include "report/ledger_rows.h"
-#include "util/suggest.h"
 
 #define EXPORT_BUFFER (256 * 1024)
 
@@ -44,14 +43,13 @@ static bool on_rows(void *context, const struct row_batch *batch)
 
 static enum err check(const struct options *options, bool *ret_json, struct error *err)
 {
-    static const char *const known[] = {"ledger"};
     const char *what = options->positional_n ? options->positional[0] : NULL;
     const char *format = options_text(options, OPTION_OUTPUT);
     if (!what)
-        return error_set(err, ERR_USAGE, "export what? %s export ledger", options->program);
+        return error_set(err, ERR_USAGE, "export what? Write %s export ledger", options->program);
     if (strcmp(what, "ledger") != 0)
-        return error_set(err, ERR_USAGE, "export: '%s' is not known%s: ledger is", what,
-                         suggest(str_of(what), known, 1) ? ", did you mean ledger" : "");
+        return error_set(err, ERR_USAGE, "there is no '%s' to export: write %s export ledger", what,
+                         options->program);
     if (options->positional_n > 1)
         return error_set(err, ERR_USAGE, "export ledger: unexpected argument '%s'",
                          options->positional[1]);

@@ -326,14 +326,30 @@ static enum err run_collect(struct flow *flow, struct error *err)
     meter_clear(&flow->meter);
     if (code == ERR_OK)
         say_collected(flow);
+    if (code == ERR_IO)
+        error_prefix(err, "reading telemetry");
     return code;
+}
+
+/* A server by its URL, a file by its own name: what a reader knows it by. */
+static const char *title_of(const struct flow *flow)
+{
+    const struct option_values *files = &flow->options->values[OPTION_OPENMETRICS];
+    const char *path = files->n ? files->items[0] : options_text(flow->options, OPTION_DB);
+    if (flow->has_server)
+        return flow->sources[0]->id;
+    if (!path)
+        return NULL;
+    if (strcmp(path, "-") == 0)
+        return "standard input";
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
 }
 
 enum err flow_collect(struct flow *flow, struct error *err)
 {
     if (!flow->title)
-        flow->title =
-            flow->sources_n ? flow->sources[0]->id : options_text(flow->options, OPTION_DB);
+        flow->title = title_of(flow);
     enum err code = open_store(flow, err);
     if (code == ERR_OK)
         code = choose_window(flow, err);

@@ -121,7 +121,8 @@ void meter_start(struct meter *meter, bool quiet, bool verbose)
     *meter = (struct meter){.terminal = isatty(STDERR_FILENO),
                             .verbose = verbose,
                             .quiet = quiet,
-                            .began = clock_monotonic()};
+                            .began = clock_monotonic(),
+                            .last = clock_monotonic()};
 }
 
 struct progress meter_progress(struct meter *meter)

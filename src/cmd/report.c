@@ -136,6 +136,9 @@ static enum err check_printing(const struct flow *flow, struct error *err)
     enum report_format format;
     long long limit = 0;
     enum err code = read_query(flow, &query, err);
+    struct result empty = {.query = query};
+    if (code == ERR_OK)
+        code = sort_result(flow->options, &empty, err);
     if (code == ERR_OK)
         code = read_format(flow->options, &format, err);
     if (code == ERR_OK)

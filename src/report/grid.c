@@ -1,8 +1,9 @@
 /* A grid of texts for people.
  *
- * Columns are as wide as their widest cell. Where the terminal is narrower, only names give way (to
- * a floor): a figure that is cut would be another figure. Sentences start after the last cell
- * before them and are broken between their parts, under themselves. */
+ * Columns are as wide as their widest cell. Where the terminal is narrower, headings go on two
+ * lines and then names give way (to a floor), never figures: one that is cut would be another
+ * figure. Sentences start after the last cell before them and are broken between their parts, under
+ * themselves. */
 #include "report/grid.h"
 
 #include <stdlib.h>
@@ -107,13 +108,35 @@ static size_t total_width(const size_t *widths, size_t n)
     return total;
 }
 
+/* Where a heading is broken if it stands on two lines: at its last blank; SIZE_MAX: nowhere. */
+static size_t heading_break(struct str heading)
+{
+    for (size_t i = heading.n; i > 0; i--)
+        if (heading.p[i - 1] == ' ')
+            return i - 1;
+    return SIZE_MAX;
+}
+
+static struct cell heading_part(const struct cell *heading, bool upper)
+{
+    size_t at = heading_break(heading->text);
+    struct str text = heading->text;
+    if (at == SIZE_MAX)
+        text = upper ? STR_NONE : text;
+    else if (upper)
+        text.n = at;
+    else
+        text = (struct str){text.p + at + 1, text.n - at - 1};
+    return (struct cell){text, text_width(text)};
+}
+
 /* Take from the widest name columns until the grid fits or none can give more. */
 static void squeeze(const struct grid *grid, size_t columns, size_t *widths)
 {
     while (total_width(widths, grid->headings_n) > columns) {
         size_t widest = SIZE_MAX;
         for (size_t i = 0; i < grid->headings_n; i++) {
-            size_t floor = grid->headings[i].cell.width;
+            size_t floor = heading_part(&grid->headings[i].cell, false).width;
             if (grid->headings[i].align == GRID_LEFT && widths[i] > NAME_FLOOR &&
                 widths[i] > floor && (widest == SIZE_MAX || widths[i] > widths[widest]))
                 widest = i;
@@ -193,25 +216,48 @@ static void add_line(const struct grid *grid, const struct grid_line *line, cons
     strbuf_addc(out, '\n');
 }
 
-void grid_text(const struct grid *grid, const struct grid_style *style, struct strbuf *out)
+static void measure(const struct grid *grid, bool stacked, size_t *widths)
 {
-    size_t *widths = mem_zalloc(grid->headings_n + 1, sizeof *widths);
-    for (size_t i = 0; i < grid->headings_n; i++)
-        widths[i] = grid->headings[i].cell.width;
+    for (size_t i = 0; i < grid->headings_n; i++) {
+        const struct cell *heading = &grid->headings[i].cell;
+        size_t upper = heading_part(heading, true).width,
+               lower = heading_part(heading, false).width;
+        widths[i] = !stacked ? heading->width : upper > lower ? upper : lower;
+    }
     for (size_t k = 0; k < grid->lines_n; k++)
         for (size_t i = 0; i < grid->lines[k].cells_n; i++)
             if (grid->lines[k].cells[i].width > widths[i])
                 widths[i] = grid->lines[k].cells[i].width;
-    if (style->columns)
-        squeeze(grid, style->columns, widths);
+}
 
-    struct grid_line heading = {.strong = true};
-    for (size_t i = 0; i < grid->headings_n; i++)
-        mem_push(heading.cells, heading.cells_n, heading.cells_room, grid->headings[i].cell);
-    add_line(grid, &heading, widths, style, out);
+static void add_headings(const struct grid *grid, bool stacked, const size_t *widths,
+                         const struct grid_style *style, struct strbuf *out)
+{
+    for (int part = stacked ? 0 : 1; part < 2; part++) {
+        struct grid_line line = {.strong = true};
+        for (size_t i = 0; i < grid->headings_n; i++) {
+            const struct cell *heading = &grid->headings[i].cell;
+            struct cell cell = stacked ? heading_part(heading, part == 0) : *heading;
+            mem_push(line.cells, line.cells_n, line.cells_room, cell);
+        }
+        add_line(grid, &line, widths, style, out);
+        free(line.cells);
+    }
+}
+
+void grid_text(const struct grid *grid, const struct grid_style *style, struct strbuf *out)
+{
+    size_t *widths = mem_zalloc(grid->headings_n + 1, sizeof *widths);
+    bool stacked = false;
+    measure(grid, false, widths);
+    if (style->columns && total_width(widths, grid->headings_n) > style->columns) {
+        stacked = true;
+        measure(grid, true, widths);
+        squeeze(grid, style->columns, widths);
+    }
+    add_headings(grid, stacked, widths, style, out);
     for (size_t k = 0; k < grid->lines_n; k++)
         add_line(grid, &grid->lines[k], widths, style, out);
-    free(heading.cells);
     free(widths);
 }
 

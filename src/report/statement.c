@@ -58,6 +58,12 @@ static struct statement *put(struct draft *draft, enum statement_level level, co
     return &list->items[list->n - 1];
 }
 
+/* By category the groups have money only; the overview has the same rows by team. */
+static const struct figures *all_rows(const struct report *report)
+{
+    return report->overview ? &report->overview->total : &report->result->total;
+}
+
 /* ---- of the window ---- */
 
 static void say_recorded(struct draft *draft)
@@ -134,7 +140,7 @@ static const struct flag_sentence flag_sentences[] = {
 
 static void say_flags(struct draft *draft)
 {
-    const struct figures *total = &draft->report->result->total;
+    const struct figures *total = all_rows(draft->report);
     for (size_t i = 0; i < sizeof flag_sentences / sizeof *flag_sentences; i++) {
         const struct flag_sentence *sentence = &flag_sentences[i];
         wide_t gpu_ns = total->flag_gpu_ns[sentence->flag];
@@ -163,7 +169,7 @@ static void say_flags(struct draft *draft)
 
 static void say_unknown(struct draft *draft)
 {
-    const struct figures *total = &draft->report->result->total;
+    const struct figures *total = all_rows(draft->report);
     wide_t blind = total->gpu_held_ns - total->gpu_observed_held_ns;
     money_t unobserved = total->category[CATEGORY_UNOBSERVED];
     if (unobserved > 0 || blind > 0) {
@@ -387,7 +393,7 @@ void report_headline(const struct report *report, struct strbuf *out)
     text_plural(out, (wide_t)result->gpus, "GPU on ", "GPUs on ");
     text_plural(out, (wide_t)result->nodes, "node", "nodes");
     strbuf_add(out, STR(" · "));
-    if (figure_get(&result->total, FIGURE_COVERAGE, &coverage)) {
+    if (figure_get(all_rows(report), FIGURE_COVERAGE, &coverage)) {
         text_percent(out, (int64_t)coverage, 1);
         strbuf_add(out, STR(" observed"));
     } else

@@ -90,6 +90,23 @@ static void names_are_cut_only_where_the_terminal_has_no_room(void **state)
     result_end(result);
 }
 
+/* 80 columns: headings on two lines come first, and then there is room for the whole name. */
+static void headings_are_stacked_before_names_are_cut(void **state)
+{
+    (void)state;
+    const char *name = "a-team-with-a-long-name";
+    struct result *result = result_start(KEY_TEAM);
+    result_group(result, name, held_figures((struct held){.hours = 1, .used = dollars(5)}));
+    struct report report = report_of(result);
+    report.columns = 80;
+    char *text = rendered(&report, REPORT_TABLE);
+    expect_part(text, name);
+    expect_part(text, " HELD                    $/USEFUL\n");
+    expect_part(text, " IDLE  UNOBSERVED  UTIL     GPU-H\n");
+    free(text);
+    result_end(result);
+}
+
 static void colour_only_where_asked(void **state)
 {
     (void)state;
@@ -379,6 +396,7 @@ int main(void)
         cmocka_unit_test(the_table_says_where_each_dollar_went),
         cmocka_unit_test(columns_line_up_whatever_the_names),
         cmocka_unit_test(names_are_cut_only_where_the_terminal_has_no_room),
+        cmocka_unit_test(headings_are_stacked_before_names_are_cut),
         cmocka_unit_test(colour_only_where_asked),
         cmocka_unit_test(what_is_absent_is_a_dash_not_zero),
         cmocka_unit_test(limit_sums_up_what_it_leaves_out),
