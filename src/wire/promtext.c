@@ -347,11 +347,14 @@ static bool read_tail(const struct promtext *x, const char *p, const char *end, 
     *ret_reason = "no value";
     if (p == end)
         return false;
+    *ret_t = x->unstamped;
+    *ret_stamped = false;
+    if (number_scan(p, ret_v) == end)
+        return true;
     *ret_reason = "the value is no number";
     if (!number_parse(word(&p, end), ret_v))
         return false;
     p = skip_blanks(p, end);
-    *ret_t = x->unstamped;
     *ret_stamped = p < end && *p != '#';
     if (*ret_stamped) {
         *ret_reason = "the time stamp is none";

@@ -106,12 +106,33 @@ static bool names_unique(const struct label *labels, size_t n)
     return true;
 }
 
-static void shape_keep(struct promtext_head *head, size_t i, const char *from, const char *to)
+/* Remember a beginning; false where it does not fit. */
+static bool shape_keep(struct promtext_shape *shape, const char *from, const char *to)
 {
-    head->shape.n = head->shape_at[i];
-    strbuf_add(&head->shape, (struct str){from, (size_t)(to - from)});
-    head->shape_at[i + 1] = head->shape.n;
-    head->shape_n = i + 1;
+    size_t n = (size_t)(to - from);
+    if (n >= PROMTEXT_SHAPE_BYTES)
+        return false;
+    memset(shape->text, 0, sizeof shape->text);
+    memcpy(shape->text, from, n);
+    shape->n = (uint32_t)n;
+    shape->mask = (UINT32_C(1) << n) - 1;
+    return true;
+}
+
+/* Does p begin as this part of the head before did? */
+static inline bool has_shape(const struct promtext_shape *shape, const char *p, const char *end)
+{
+#if defined(__SSE2__)
+    if (end - p >= PROMTEXT_SHAPE_BYTES) {
+        const __m128i *a = (const __m128i *)(const void *)p;
+        const __m128i *b = (const __m128i *)(const void *)shape->text;
+        __m128i low = _mm_cmpeq_epi8(_mm_loadu_si128(a), _mm_loadu_si128(b));
+        __m128i high = _mm_cmpeq_epi8(_mm_loadu_si128(a + 1), _mm_loadu_si128(b + 1));
+        uint32_t same = (uint32_t)_mm_movemask_epi8(low) | (uint32_t)_mm_movemask_epi8(high) << 16;
+        return (same & shape->mask) == shape->mask;
+    }
+#endif
+    return shape->n <= (size_t)(end - p) && memcmp(p, shape->text, shape->n) == 0;
 }
 
 /* A label's name or the quoted metric name at p. Returns behind the label's opening quote, or, with
@@ -171,10 +192,9 @@ static const char *new_label(struct promtext_head *head, const char *p, const ch
         return p;
     }
     head->labels[head->n].name = name;
-    *shaped = *shaped && *from != '"' && (size_t)(p - from) == name.n + 2;
-    if (*shaped)
-        shape_keep(head, i, from, p);
-    else if (i < head->shape_n)
+    *shaped =
+        *shaped && *from != '"' && (size_t)(p - from) == name.n + 2 && shape_keep(head, i, from, p);
+    if (!*shaped && i < head->shape_n)
         head->shape_n = i;
     return p;
 }
@@ -204,10 +224,9 @@ static const char *read_labels(struct promtext_head *head, const char *p, const 
     bool shaped = true; /* every name so far has its place in shape */
     bool more = true;
     for (size_t i = 0; more;) {
-        size_t n = i < head->shape_n ? head->shape_at[i + 1] - head->shape_at[i] : 0;
         bool is_metric = false;
-        if (n && n <= (size_t)(end - p) &&
-            memcmp(p, head->shape.text + head->shape_at[i], n) == 0) {
+        if (i < head->shape_n && has_shape(&head->shape[i], p, end)) {
+            size_t n = head->shape[i].n;
             head->labels[head->n].name = (struct str){p, n - 2};
             p += n;
         } else {
@@ -240,12 +259,26 @@ static const char *read_labels(struct promtext_head *head, const char *p, const 
     return NULL;
 }
 
+/* The metric's name at p, which may be empty, as the label that it is; behind it. */
+static const char *read_name(struct promtext_head *head, const char *p, const char *end)
+{
+    const char *behind;
+    if (head->metric.n && has_shape(&head->metric, p, end)) {
+        behind = p + head->metric.n - 1;
+    } else {
+        behind = skip_name(p, COLON);
+        if (*behind == '{' && behind > p && !shape_keep(&head->metric, p, behind + 1))
+            head->metric.n = 0;
+    }
+    head->labels[0] = (struct label){STR("__name__"), {p, (size_t)(behind - p)}};
+    head->n = 1;
+    return behind;
+}
+
 const char *promtext_head_read(struct promtext_head *head, const char *p, const char *end,
                                const char **ret_reason)
 {
-    const char *from = p, *name_end = skip_name(p, COLON);
-    head->labels[0] = (struct label){STR("__name__"), {p, (size_t)(name_end - p)}};
-    head->n = 1;
+    const char *from = p, *name_end = read_name(head, p, end);
     head->unescaped.n = 0;
     mem_reserve(head->unescaped.text, head->unescaped.n, head->unescaped.room,
                 (size_t)(end - p) + 1);
@@ -270,5 +303,4 @@ const char *promtext_head_read(struct promtext_head *head, const char *p, const 
 void promtext_head_release(struct promtext_head *head)
 {
     strbuf_release(&head->unescaped);
-    strbuf_release(&head->shape);
 }

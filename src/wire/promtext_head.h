@@ -2,8 +2,12 @@
 #ifndef GPUTALLY_WIRE_PROMTEXT_HEAD_H
 #define GPUTALLY_WIRE_PROMTEXT_HEAD_H
 
+#include <stdint.h>
+
 #include "util/str.h"
 #include "wire/promtext.h"
+
+#define PROMTEXT_SHAPE_BYTES 32 /* a longer name is not remembered */
 
 /* Labels of the head read last, and what is kept between heads: zero-initialise. */
 struct promtext_head {
@@ -11,10 +15,12 @@ struct promtext_head {
         labels[PROMTEXT_LABELS_MAX]; /* __name__ first; texts in the line or in unescaped */
     size_t n;
     struct strbuf unescaped;
-    /* The shape of the head before: what stood between its values, `name="` for each label. A head
-     * of the same exporter repeats it, so that its names are known to be good and unique. */
-    struct strbuf shape;
-    size_t shape_at[PROMTEXT_LABELS_MAX + 1]; /* where each begins in shape; one more, its end */
+    /* The shape of the head before: what stood in front of each label's value, `name="`. A head of
+     * the same exporter repeats it, so that its names are known to be good and unique. */
+    struct promtext_shape {
+        char text[PROMTEXT_SHAPE_BYTES];
+        uint32_t n, mask;                 /* bytes, and as many ones */
+    } shape[PROMTEXT_LABELS_MAX], metric; /* metric: its name and the opening brace */
     size_t shape_n;
 };
 

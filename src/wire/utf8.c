@@ -2,6 +2,10 @@
 
 #include <stdint.h>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #define ASCII_MASK UINT64_C(0x8080808080808080)
 
 /* How many bytes follow this first byte; more than any text has where it is none. */
@@ -29,9 +33,24 @@ static bool second_fits(unsigned char first, unsigned char second)
     return true;
 }
 
+/* Behind the ASCII blocks that text begins with. */
+static const unsigned char *skip_ascii(const unsigned char *p, const unsigned char *end)
+{
+#if defined(__SSE2__)
+    for (; end - p >= 32; p += 32) {
+        __m128i low = _mm_loadu_si128((const __m128i *)(const void *)p);
+        __m128i high = _mm_loadu_si128((const __m128i *)(const void *)(p + 16));
+        if (_mm_movemask_epi8(_mm_or_si128(low, high)))
+            break;
+    }
+#endif
+    return p;
+}
+
 bool utf8_valid(struct str text)
 {
     const unsigned char *p = (const unsigned char *)text.p, *end = p + text.n;
+    p = skip_ascii(p, end);
     while (p < end) {
         uint64_t word;
         if (end - p >= (ptrdiff_t)sizeof word) {
