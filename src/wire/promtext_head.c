@@ -192,9 +192,11 @@ static const char *new_label(struct promtext_head *head, const char *p, const ch
         return p;
     }
     head->labels[head->n].name = name;
-    *shaped =
-        *shaped && *from != '"' && (size_t)(p - from) == name.n + 2 && shape_keep(head, i, from, p);
-    if (!*shaped && i < head->shape_n)
+    bool usual = *from != '"' && (size_t)(p - from) == name.n + 2;
+    *shaped = *shaped && usual && shape_keep(&head->shape[i], from, p);
+    if (*shaped)
+        head->shape_n = i + 1;
+    else if (i < head->shape_n)
         head->shape_n = i;
     return p;
 }
