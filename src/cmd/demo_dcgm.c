@@ -8,25 +8,26 @@ enum gpu_value { UTIL, MEM_USED, MEM_FREE, POWER, ENERGY, XID, ENGINE, SM, TENSO
 static const struct gpu_family {
     const char *name, *type, *help;
     enum gpu_value value;
+    int places;       /* decimals of its numbers */
     bool of_board;    /* a split GPU exports it itself */
     bool of_instance; /* its instances do */
 } gpu_families[] = {
-    {"DCGM_FI_DEV_GPU_UTIL", "gauge", "GPU utilization (in %).", UTIL, false, false},
-    {"DCGM_FI_DEV_FB_USED", "gauge", "Framebuffer memory used (in MiB).", MEM_USED, true, true},
-    {"DCGM_FI_DEV_FB_FREE", "gauge", "Framebuffer memory free (in MiB).", MEM_FREE, true, true},
-    {"DCGM_FI_DEV_POWER_USAGE", "gauge", "Power draw (in W).", POWER, true, false},
+    {"DCGM_FI_DEV_GPU_UTIL", "gauge", "GPU utilization (in %).", UTIL, 0, false, false},
+    {"DCGM_FI_DEV_FB_USED", "gauge", "Framebuffer memory used (in MiB).", MEM_USED, 0, true, true},
+    {"DCGM_FI_DEV_FB_FREE", "gauge", "Framebuffer memory free (in MiB).", MEM_FREE, 0, true, true},
+    {"DCGM_FI_DEV_POWER_USAGE", "gauge", "Power draw (in W).", POWER, 3, true, false},
     {"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "unknown",
-     "Total energy consumption since boot (in mJ).", ENERGY, true, false},
-    {"DCGM_FI_DEV_XID_ERRORS", "gauge", "Value of the last XID error encountered.", XID, true,
+     "Total energy consumption since boot (in mJ).", ENERGY, 0, true, false},
+    {"DCGM_FI_DEV_XID_ERRORS", "gauge", "Value of the last XID error encountered.", XID, 0, true,
      false},
     {"DCGM_FI_PROF_GR_ENGINE_ACTIVE", "gauge", "Ratio of time the graphics engine is active.",
-     ENGINE, false, true},
+     ENGINE, 6, false, true},
     {"DCGM_FI_PROF_SM_ACTIVE", "gauge", "The ratio of cycles an SM has at least 1 warp assigned.",
-     SM, false, true},
+     SM, 6, false, true},
     {"DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "gauge",
-     "Ratio of cycles the tensor (HMMA) pipe is active.", TENSOR, false, true},
+     "Ratio of cycles the tensor (HMMA) pipe is active.", TENSOR, 6, false, true},
     {"DCGM_FI_PROF_DRAM_ACTIVE", "gauge", "Ratio of cycles the device memory interface is active.",
-     DRAM, false, true},
+     DRAM, 6, false, true},
 };
 #define GPU_FAMILIES (sizeof gpu_families / sizeof *gpu_families)
 
@@ -57,43 +58,39 @@ static int32_t board_memory(const struct gpu_series *series, time_ms t)
     return sum;
 }
 
-static char *put_board(const struct gpu_series *series, time_ms t, char *p)
-{
-    int32_t used = board_memory(series, t), total = series->device->node->machine->memory_mib;
-    return demo_put_number(p, (uint64_t)(series->family->value == MEM_USED ? used : total - used));
-}
-
-static char *put_gpu(void *context, time_ms t, char *p)
+static int64_t gpu_value(void *context, time_ms t)
 {
     struct gpu_series *series = context;
-    if (series->family->value == XID)
-        return demo_put_number(p, 0);
-    if (series->family->value == POWER || series->family->value == ENERGY) {
-        int64_t milliwatts, millijoules;
+    int64_t milliwatts, millijoules;
+    struct demo_reading reading;
+    enum gpu_value value = series->family->value;
+    if (value == XID)
+        return 0;
+    if (value == POWER || value == ENERGY) {
         demo_device_read(series->fleet, series->device, t, &series->cursor, &milliwatts,
                          &millijoules);
-        return series->family->value == POWER ? demo_put_fixed(p, (uint64_t)milliwatts, 3)
-                                              : demo_put_number(p, (uint64_t)millijoules);
+        return value == POWER ? milliwatts : millijoules;
     }
-    if (!series->slot)
-        return put_board(series, t, p);
-    struct demo_reading reading;
+    if (!series->slot) {
+        int32_t used = board_memory(series, t);
+        return value == MEM_USED ? used : series->device->node->machine->memory_mib - used;
+    }
     demo_slot_read(series->fleet, series->slot, series->span, t, &reading);
-    switch (series->family->value) {
+    switch (value) {
     case UTIL:
-        return demo_put_number(p, (uint64_t)reading.util_percent);
+        return reading.util_percent;
     case MEM_USED:
-        return demo_put_number(p, (uint64_t)reading.memory_mib);
+        return reading.memory_mib;
     case MEM_FREE:
-        return demo_put_number(p, (uint64_t)(series->slot->memory_mib - reading.memory_mib));
+        return series->slot->memory_mib - reading.memory_mib;
     case ENGINE:
-        return demo_put_fixed(p, (uint64_t)reading.engine, 6);
+        return reading.engine;
     case SM:
-        return demo_put_fixed(p, (uint64_t)reading.sm, 6);
+        return reading.sm;
     case TENSOR:
-        return demo_put_fixed(p, (uint64_t)reading.tensor, 6);
+        return reading.tensor;
     default:
-        return demo_put_fixed(p, (uint64_t)reading.dram, 6);
+        return reading.dram;
     }
 }
 
@@ -127,11 +124,11 @@ static void put_seen(struct demo_writer *w, struct gpu_series *series, struct sp
     const struct demo_node *node = series->device->node;
     const struct demo_grid *grid = &w->grids[node - w->fleet->nodes];
     struct span there = demo_overlap(demo_overlap(time, node->up), w->gpu);
+    struct demo_values values = {gpu_value, series, series->family->places};
     series->cursor = 0;
-    demo_put_lines(w, grid, demo_overlap(there, (struct span){TIME_MIN, node->silent.from}),
-                   put_gpu, series);
-    demo_put_lines(w, grid, demo_overlap(there, (struct span){node->silent.to, TIME_MAX}), put_gpu,
-                   series);
+    demo_put_series(w, grid, demo_overlap(there, (struct span){TIME_MIN, node->silent.from}),
+                    values);
+    demo_put_series(w, grid, demo_overlap(there, (struct span){node->silent.to, TIME_MAX}), values);
 }
 
 /* The series without pod labels: between the pods, and under processes that Kubernetes does not
@@ -187,7 +184,8 @@ void demo_write_gpus(struct demo_writer *w)
 {
     for (size_t f = 0; f < GPU_FAMILIES; f++) {
         const struct gpu_family *family = &gpu_families[f];
-        demo_put_family(w, family->name, family->type, family->help);
+        if (!demo_put_family(w, family->name, family->type, family->help))
+            continue;
         for (size_t i = 0; i < w->fleet->nodes_n; i++) {
             const struct demo_node *node = &w->fleet->nodes[i];
             for (size_t k = 0; k < node->devices_n; k++)

@@ -11,17 +11,18 @@ struct switched {
     uint64_t on, off;
 };
 
-static char *put_switched(void *context, time_ms t, char *p)
+static int64_t switched_value(void *context, time_ms t)
 {
     const struct switched *value = context;
-    return demo_put_number(p, t >= value->when.from && t < value->when.to ? value->on : value->off);
+    return (int64_t)(t >= value->when.from && t < value->when.to ? value->on : value->off);
 }
 
 /* The series in hand, while its object is there. */
 static void put_kube(struct demo_writer *w, struct span there, struct switched value)
 {
     strbuf_add(&w->head, STR(KUBE_LABELS));
-    demo_put_lines(w, &w->kube_grid, demo_overlap(there, w->kube), put_switched, &value);
+    demo_put_series(w, &w->kube_grid, demo_overlap(there, w->kube),
+                    (struct demo_values){switched_value, &value, 0});
 }
 
 static void put_constant(struct demo_writer *w, struct span there, uint64_t value)
@@ -234,8 +235,8 @@ static void put_second_owner(struct demo_writer *w, size_t first, const char *fa
 static void write_owners(struct demo_writer *w, const char *family, const char *kind,
                          const char *label)
 {
-    demo_put_family(w, family, "gauge", "Information about the owner.");
-    for (size_t i = 0; i < w->fleet->pods_n; i++)
+    bool wanted = demo_put_family(w, family, "gauge", "Information about the owner.");
+    for (size_t i = 0; wanted && i < w->fleet->pods_n; i++)
         put_second_owner(w, i, family, kind, label);
 }
 
@@ -267,12 +268,14 @@ void demo_write_kube(struct demo_writer *w)
     write_owners(w, "kube_job_owner", "Job", "job_name");
     write_owners(w, "kube_replicaset_owner", "ReplicaSet", "replicaset");
     for (size_t f = 0; f < sizeof node_families / sizeof *node_families; f++) {
-        demo_put_family(w, node_families[f].name, "gauge", "About a node.");
+        if (!demo_put_family(w, node_families[f].name, "gauge", "About a node."))
+            continue;
         for (size_t i = 0; i < w->fleet->nodes_n; i++)
             node_families[f].put(w, &w->fleet->nodes[i]);
     }
     for (size_t f = 0; f < sizeof pod_families / sizeof *pod_families; f++) {
-        demo_put_family(w, pod_families[f].name, "gauge", "About a pod.");
+        if (!demo_put_family(w, pod_families[f].name, "gauge", "About a pod."))
+            continue;
         for (size_t i = 0; i < w->fleet->pods_n; i++)
             pod_families[f].put(w, w->fleet->pods[i]);
     }
@@ -287,11 +290,10 @@ struct tokens {
     int64_t times;
 };
 
-static char *put_tokens(void *context, time_ms t, char *p)
+static int64_t tokens_value(void *context, time_ms t)
 {
     const struct tokens *tokens = context;
-    int64_t n = demo_pod_tokens(tokens->fleet, tokens->pod, t);
-    return demo_put_number(p, (uint64_t)(n * tokens->times / tokens->one_of));
+    return demo_pod_tokens(tokens->fleet, tokens->pod, t) * tokens->times / tokens->one_of;
 }
 
 void demo_write_serving(struct demo_writer *w)
@@ -306,7 +308,8 @@ void demo_write_serving(struct demo_writer *w)
          "finished_reason=\"stop\",", 1, 220},
     };
     for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
-        demo_put_family(w, families[f].name, "counter", families[f].help);
+        if (!demo_put_family(w, families[f].name, "counter", families[f].help))
+            continue;
         for (size_t i = 0; i < w->fleet->pods_n; i++) {
             const struct demo_pod *pod = w->fleet->pods[i];
             if (pod->work.tokens_per_s <= 0)
@@ -318,8 +321,9 @@ void demo_write_serving(struct demo_writer *w)
                         "instance=\"10.8.%zu.%zu:8000\",namespace=\"%s\",pod=\"%s\"} ",
                         families[f].name, pod->app, families[f].more, i / 250, i % 250 + 1,
                         pod->namespace, pod->name);
-            demo_put_lines(w, &w->grids[pod->node - w->fleet->nodes],
-                           demo_overlap(pod->held, w->gpu), put_tokens, &tokens);
+            demo_put_series(w, &w->grids[pod->node - w->fleet->nodes],
+                            demo_overlap(pod->held, w->gpu),
+                            (struct demo_values){tokens_value, &tokens, 0});
         }
     }
 }

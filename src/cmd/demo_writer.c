@@ -103,27 +103,44 @@ static void put_text(struct demo_writer *w, struct str text)
     w->n += text.n;
 }
 
-void demo_put_family(struct demo_writer *w, const char *name, const char *type, const char *help)
+bool demo_put_family(struct demo_writer *w, const char *name, const char *type, const char *help)
 {
+    if (w->only && strcmp(w->only, name) != 0)
+        return false;
     strbuf_clear(&w->head);
     strbuf_addf(&w->head, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-    put_text(w, strbuf_str(&w->head));
+    if (!w->series)
+        put_text(w, strbuf_str(&w->head));
+    return true;
 }
 
-void demo_put_lines(struct demo_writer *w, const struct demo_grid *grid, struct span time,
-                    demo_value_fn value, void *context)
+static void put_lines(struct demo_writer *w, const struct demo_grid *grid, size_t from, size_t to,
+                      struct demo_values values)
 {
-    size_t from = grid_index(grid, time.from), to = grid_index(grid, time.to);
     size_t line = w->head.n + DEMO_NUMBER_MAX + DEMO_STAMP_BYTES;
     for (size_t k = from; k < to && !w->error; k++) {
         if (w->n + line > DEMO_SINK_BYTES)
             flush(w);
         char *p = w->bytes + w->n;
+        uint64_t value = (uint64_t)values.at(values.context, grid->first + (time_ms)k * grid->step);
         memcpy(p, w->head.text, w->head.n);
-        p = value(context, grid->first + (time_ms)k * grid->step, p + w->head.n);
+        p = values.places ? demo_put_fixed(p + w->head.n, value, values.places)
+                          : demo_put_number(p + w->head.n, value);
         memcpy(p, grid->stamps[k], DEMO_STAMP_BYTES);
         w->n = (size_t)(p + DEMO_STAMP_BYTES - w->bytes);
     }
+}
+
+void demo_put_series(struct demo_writer *w, const struct demo_grid *grid, struct span time,
+                     struct demo_values values)
+{
+    size_t from = grid_index(grid, time.from), to = grid_index(grid, time.to);
+    if (from >= to)
+        return;
+    if (w->series)
+        w->series(w, grid, from, to, values);
+    else
+        put_lines(w, grid, from, to, values);
 }
 
 void demo_put_end(struct demo_writer *w)

@@ -19,12 +19,24 @@ struct demo_grid {
     char (*stamps)[DEMO_STAMP_BYTES];
 };
 
+/* The values of a series: at(context, t) / 10^places. */
+struct demo_values {
+    int64_t (*at)(void *context, time_ms t);
+    void *context;
+    int places;
+};
+
 struct demo_writer {
     const struct demo_fleet *fleet;
     struct demo_grid *grids;    /* of each node's exporter */
     struct demo_grid kube_grid; /* of kube-state-metrics */
     struct span kube, gpu;      /* [from, to) of what is asked for */
     struct strbuf head;         /* of the series in hand */
+    const char *only;           /* the one family that is asked for; NULL: all */
+    /* Takes series [from, to) of the grid's scrapes instead of text; NULL: text goes to fd. */
+    void (*series)(struct demo_writer *w, const struct demo_grid *grid, size_t from, size_t to,
+                   struct demo_values values);
+    void *context; /* of `series` */
     int fd;
     int error;   /* errno of the first write that failed; nothing is written after it */
     size_t n;    /* bytes held */
@@ -41,15 +53,13 @@ void demo_writer_init(struct demo_writer *w, const struct demo_fleet *fleet, int
 void demo_put_end(struct demo_writer *w);
 void demo_writer_release(struct demo_writer *w);
 
-/* # HELP and # TYPE */
-void demo_put_family(struct demo_writer *w, const char *name, const char *type, const char *help);
+/* # HELP and # TYPE; false: nobody asks for this family. */
+bool demo_put_family(struct demo_writer *w, const char *name, const char *type, const char *help);
 
-/* The value of a series at t as text at p (DEMO_NUMBER_MAX bytes); returns its end. */
-typedef char *(*demo_value_fn)(void *context, time_ms t, char *p);
-
-/* The lines of the series whose head is in w->head, at the scrapes in [time.from, time.to). */
-void demo_put_lines(struct demo_writer *w, const struct demo_grid *grid, struct span time,
-                    demo_value_fn value, void *context);
+/* The series whose head is in w->head, at the scrapes in [time.from, time.to): lines of text, or
+ * given to w->series. */
+void demo_put_series(struct demo_writer *w, const struct demo_grid *grid, struct span time,
+                     struct demo_values values);
 
 static inline struct span demo_overlap(struct span a, struct span b)
 {
