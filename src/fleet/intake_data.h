@@ -114,6 +114,7 @@ struct strip {
     name_t label[GPU_LABEL_COUNT];
     enum exporter_family family;
     uint32_t ratio_metric; /* bit of a signal: its metric is a UNIT_PERCENT_OR_RATIO one */
+    bool percent;          /* …and its exporter fills that with percent (devices_gather) */
     uint32_t rejected;
     time_ms *t;
     size_t n, room;
@@ -126,6 +127,8 @@ struct strip {
 /* n samples of one signal, no stale markers among them; takes the strip's lock as held. */
 void strip_append(struct strip *strip, enum signal signal, enum signal_unit unit, const time_ms *t,
                   const double *v, size_t n);
+/* One sample as signal_clean gives it (a carry's). */
+void strip_put(struct strip *strip, enum signal signal, time_ms t, int64_t v);
 /* Merge the odd samples in, and fill every column up to n with SIGNAL_ABSENT. Owner thread. */
 void strip_settle(struct strip *strip);
 

@@ -121,12 +121,38 @@ static const char *source_of(const struct prices *prices, struct str key, bool d
     return "catalogue";
 }
 
+static bool same_key(const struct price_row *a, const struct price_row *b)
+{
+    return a->file == b->file && str_eq(a->instance_type, b->instance_type) &&
+           str_eq(a->cloud, b->cloud) && str_eq(a->region, b->region) &&
+           a->capacity == b->capacity && a->valid.from < b->valid.to && b->valid.from < a->valid.to;
+}
+
+/* Rows next to each other that say different prices for one thing at one time. */
+static void tell_contradictions(struct prices *prices)
+{
+    size_t told = 0;
+    for (size_t i = 1; i < prices->rows_n && told < PRICE_PROBLEMS_MAX; i++) {
+        const struct price_row *first = &prices->rows[i - 1], *row = &prices->rows[i];
+        if (!same_key(first, row) || first->price == row->price)
+            continue;
+        struct strbuf text = {0};
+        strbuf_addf(&text, "%s: %.*s has another price in line %d, which is the one that is used",
+                    row->source, STR_ARG(row->instance_type), first->line);
+        struct price_problem problem = {str_keep(&prices->arena, strbuf_str(&text)).p, true};
+        mem_push(prices->problems, prices->problems_n, prices->problems_room, problem);
+        strbuf_release(&text);
+        told++;
+    }
+}
+
 void prices_ready(struct prices *prices)
 {
     if (prices->ready)
         return;
     if (prices->rows_n)
         qsort(prices->rows, prices->rows_n, sizeof *prices->rows, row_order);
+    tell_contradictions(prices);
     if (!prices->policy.no_catalogue) {
         size_t n;
         const struct instance_type *types = catalogue_instances(&n);

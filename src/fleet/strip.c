@@ -105,6 +105,13 @@ void strip_append(struct strip *strip, enum signal signal, enum signal_unit unit
     }
 }
 
+void strip_put(struct strip *strip, enum signal signal, time_ms t, int64_t v)
+{
+    if (!strip->column[signal])
+        strip->column[signal] = mem_alloc((strip->room ? strip->room : 1) * sizeof(int64_t));
+    append_one(strip, signal, t, v);
+}
+
 static int by_stamp(const void *a, const void *b)
 {
     const struct odd_sample *x = a, *y = b;

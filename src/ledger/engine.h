@@ -32,8 +32,9 @@ void engine_reach(const struct settings *settings, struct span hours, struct spa
 /* carry: as engine_book gave it, or empty. A carry of another version is ERR_PARSE. */
 enum err intake_restore(struct intake *intake, struct str carry, struct error *err);
 
-/* Book the hours. now: lives that the newest observation still shows go on at most to it. ret_carry
- * (may be NULL) gets what the slice that begins at hours.to needs. */
+/* Book the hours. A node in the newest observation is up until hours.to, at most node_break beyond
+ * that observation. The strips of the intake are used up. ret_carry (may be NULL) gets what the
+ * slice that begins at hours.to needs. */
 enum err engine_book(struct intake *intake, struct span hours, const struct engine_options *options,
                      engine_emit_fn emit, void *context, struct strbuf *ret_carry,
                      struct error *err);

@@ -1,0 +1,381 @@
+/* Layout: the magic, then entries, each a byte that says what it is, then little-endian numbers and
+ * texts by length.
+ *
+ *   'S' strip:  labels, n signals of {metric, n samples of {t, value as cleaned}}
+ *   'R' record: metric, labels, n samples of {t, value}
+ *   'J' job that renames pod labels: cluster, job
+ *   'W' observation: t
+ */
+#include "ledger/carry.h"
+
+#include <stdlib.h>
+
+#define MAGIC "gputally-carry-1\n"
+#define CARRY_LABELS_MAX INTAKE_LABELS_MAX
+#define SILENT_MAX_MS (30 * DAY_MS) /* a device that said nothing for so long is forgotten */
+
+/* ------------------------------------------------------------------ writing */
+
+static void put_u32(struct strbuf *out, uint32_t v)
+{
+    strbuf_add(out, (struct str){(const char *)&v, sizeof v});
+}
+
+static void put_i64(struct strbuf *out, int64_t v)
+{
+    strbuf_add(out, (struct str){(const char *)&v, sizeof v});
+}
+
+static void put_text(struct strbuf *out, struct str text)
+{
+    put_u32(out, (uint32_t)text.n);
+    strbuf_add(out, text);
+}
+
+static void put_labels(struct strbuf *out, const struct names *names, const struct pair *labels,
+                       uint32_t n)
+{
+    put_u32(out, n);
+    for (uint32_t i = 0; i < n; i++) {
+        put_text(out, names_text(names, labels[i].name));
+        put_text(out, names_text(names, labels[i].value));
+    }
+}
+
+/* Rows of a strip up to `at`. */
+static size_t rows_until(const struct strip *strip, time_ms at)
+{
+    size_t low = 0, high = strip->n;
+    while (low < high) {
+        size_t mid = (low + high) / 2;
+        if (strip->t[mid] <= at)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+/* The last sample of a signal, and, where the same value stood before it, the first of that stand:
+ * what a lost XID and a frozen counter are told by. */
+static void put_signal(struct strbuf *out, const struct names *names, const struct strip *strip,
+                       int signal, size_t rows)
+{
+    const int64_t *column = strip->column[signal];
+    size_t last = rows;
+    while (last > 0 && column[last - 1] == SIGNAL_ABSENT)
+        last--;
+    size_t first = last;
+    for (size_t i = last; i > 0; i--)
+        if (column[i - 1] == column[last - 1])
+            first = i;
+        else if (column[i - 1] != SIGNAL_ABSENT)
+            break;
+    bool stands = last > 0 && first != last && (signal == SIGNAL_XID || signal == SIGNAL_ENERGY);
+    put_text(out, names_text(names, strip->metric[signal]));
+    put_u32(out, last == 0 ? 0 : stands ? 2 : 1);
+    if (stands) {
+        put_i64(out, strip->t[first - 1]);
+        put_i64(out, column[first - 1]);
+    }
+    if (last > 0) {
+        put_i64(out, strip->t[last - 1]);
+        put_i64(out, column[last - 1]);
+    }
+}
+
+static void put_strip(struct strbuf *out, const struct names *names, const struct strip *strip,
+                      size_t rows)
+{
+    uint32_t n = 0;
+    for (int s = 0; s < SIGNAL_COUNT; s++)
+        n += strip->column[s] != NULL;
+    strbuf_addc(out, 'S');
+    put_labels(out, names, strip->labels, strip->labels_n);
+    put_u32(out, n);
+    for (int s = 0; s < SIGNAL_COUNT; s++)
+        if (strip->column[s])
+            put_signal(out, names, strip, s, rows);
+}
+
+/* Does the strip name a pod that lives at `at`? */
+static bool names_living_pod(const struct facts *facts, const struct strip *strip, time_ms at)
+{
+    struct holder_labels holder = facts_holder_labels(facts, strip);
+    uint32_t pod;
+    return holder.pod != NAME_NONE &&
+           facts_incarnation(facts, strip->label[GPU_LABEL_CLUSTER], holder.namespace, holder.pod,
+                             at, &pod) &&
+           pod != POD_NONE;
+}
+
+static void write_strips(const struct intake *intake, const struct facts *facts, time_ms at,
+                         struct strbuf *out)
+{
+    /* The last stamp of each device: the strips that have it are carried. */
+    struct idmap last_of = {0};
+    time_ms *last = mem_alloc((intake->strips_n + 1) * sizeof *last);
+    size_t n = 0;
+    for (size_t i = 0; i < intake->strips_n; i++) {
+        const struct strip *strip = intake->strips[i];
+        size_t rows = rows_until(strip, at);
+        if (!rows)
+            continue;
+        uint32_t k = idmap_add(&last_of,
+                               IDKEY(strip->label[GPU_LABEL_CLUSTER], strip->label[GPU_LABEL_UUID],
+                                     strip->label[GPU_LABEL_PCI], strip->label[GPU_LABEL_INDEX]),
+                               (uint32_t)n, NULL);
+        if (k == n)
+            last[n++] = TIME_MIN;
+        if (strip->t[rows - 1] > last[k])
+            last[k] = strip->t[rows - 1];
+    }
+    for (size_t i = 0; i < intake->strips_n; i++) {
+        const struct strip *strip = intake->strips[i];
+        size_t rows = rows_until(strip, at);
+        if (!rows || at - strip->t[rows - 1] > SILENT_MAX_MS)
+            continue;
+        uint32_t k =
+            idmap_get(&last_of, IDKEY(strip->label[GPU_LABEL_CLUSTER], strip->label[GPU_LABEL_UUID],
+                                      strip->label[GPU_LABEL_PCI], strip->label[GPU_LABEL_INDEX]));
+        if (strip->t[rows - 1] == last[k] || names_living_pod(facts, strip, at))
+            put_strip(out, facts->names, strip, rows);
+    }
+    free(last);
+    idmap_release(&last_of);
+}
+
+static const char *const record_names[RECORD_COUNT] = {
+#define X(name, metric, match, group) [RECORD_##name] = metric,
+    RECORD_TABLE(X)
+#undef X
+};
+
+/* First and last sample of a record up to `at`; false where it has none. */
+static bool ends_until(const struct record *record, time_ms at, time_ms t[2], double v[2])
+{
+    if (!record->n || record->runs[0].t0 > at)
+        return false;
+    t[0] = record->runs[0].t0;
+    v[0] = record->runs[0].v;
+    for (size_t i = record->n; i-- > 0;) {
+        const struct run *run = &record->runs[i];
+        if (run->t0 > at)
+            continue;
+        time_ms last = run_last(run);
+        if (last > at)
+            last = run->n == 1 ? run->t0 : run->t0 + (at - run->t0) / run->dt * run->dt;
+        t[1] = last;
+        v[1] = run->v;
+        return true;
+    }
+    return false;
+}
+
+/* Is the record one that the next slice would not find by itself? Lives of unknown start, and work
+ * counters, whose increase reaches back to their last sample. */
+static bool record_is_carried(const struct facts *facts, const struct record *record, time_ms at)
+{
+    switch (record->metric) {
+    case RECORD_NODE_INFO: {
+        struct node *node =
+            facts_find_node((struct facts *)facts, facts_label(facts, record, "cluster"),
+                            facts_label(facts, record, "node"));
+        for (size_t i = 0; node && i < node->lives_n; i++)
+            if (node->lives[i].up <= at && at < node->lives[i].down)
+                return node->lives[i].created == TIME_MIN;
+        return false;
+    }
+    case RECORD_POD_INFO: {
+        uint32_t index = idmap_get(
+            &facts->pod_by_key,
+            IDKEY(facts_label(facts, record, "cluster"), facts_label(facts, record, "namespace"),
+                  facts_label(facts, record, "pod"), facts_label(facts, record, "uid")));
+        if (index == IDMAP_NONE)
+            return false;
+        const struct pod *pod = &facts->pods[index];
+        return pod->scheduled == TIME_MIN && pod->start == TIME_MIN && pod->since <= at &&
+               at < pod->until;
+    }
+    case RECORD_GENERATION_TOKENS:
+    case RECORD_PROMPT_TOKENS:
+    case RECORD_REQUESTS:
+    case RECORD_UP:
+    case RECORD_GPU_INFO:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void put_stamp(struct strbuf *out, time_ms t)
+{
+    strbuf_addc(out, 'W');
+    put_i64(out, t);
+}
+
+static void write_records(const struct intake *intake, const struct facts *facts, time_ms at,
+                          struct strbuf *out)
+{
+    for (size_t i = 0; i < intake->records_n; i++) {
+        const struct record *record = intake->records[i];
+        time_ms t[2];
+        double v[2];
+        if (!record_is_carried(facts, record, at) || !ends_until(record, at, t, v) ||
+            at - t[1] > SILENT_MAX_MS)
+            continue;
+        bool life = record->metric == RECORD_NODE_INFO || record->metric == RECORD_POD_INFO;
+        bool two = life && t[0] < t[1];
+        strbuf_addc(out, 'R');
+        put_text(out, str_of(record_names[record->metric]));
+        put_labels(out, facts->names, record->labels, record->labels_n);
+        put_u32(out, two ? 2 : 1);
+        for (int k = two ? 0 : 1; k < 2; k++) {
+            put_i64(out, t[k]);
+            strbuf_add(out, (struct str){(const char *)&v[k], sizeof v[k]});
+        }
+        if (life) {
+            const struct watch *watch =
+                facts_watch((struct facts *)facts, facts_label(facts, record, "cluster"));
+            put_stamp(out, watch_start(watch, facts->settings, t[0]));
+        }
+    }
+}
+
+void carry_write(const struct intake *intake, const struct facts *facts, time_ms at,
+                 struct strbuf *out)
+{
+    strbuf_add(out, STR(MAGIC));
+    for (size_t i = 0; i < intake->renamed_jobs_n; i++) {
+        strbuf_addc(out, 'J');
+        put_text(out, names_text(facts->names, intake->renamed_jobs[i].name));
+        put_text(out, names_text(facts->names, intake->renamed_jobs[i].value));
+    }
+    for (size_t i = 0; i < intake->carried_stamps_n; i++)
+        put_stamp(out, intake->carried_stamps[i]);
+    write_strips(intake, facts, at, out);
+    write_records(intake, facts, at, out);
+}
+
+/* ------------------------------------------------------------------ reading */
+
+struct reader {
+    const char *p, *end;
+    bool bad;
+};
+
+static uint32_t get_u32(struct reader *reader)
+{
+    uint32_t v = 0;
+    if ((size_t)(reader->end - reader->p) < sizeof v) {
+        reader->bad = true;
+        return 0;
+    }
+    memcpy(&v, reader->p, sizeof v);
+    reader->p += sizeof v;
+    return v;
+}
+
+static int64_t get_i64(struct reader *reader)
+{
+    int64_t v = 0;
+    if ((size_t)(reader->end - reader->p) < sizeof v) {
+        reader->bad = true;
+        return 0;
+    }
+    memcpy(&v, reader->p, sizeof v);
+    reader->p += sizeof v;
+    return v;
+}
+
+static struct str get_text(struct reader *reader)
+{
+    uint32_t n = get_u32(reader);
+    if (reader->bad || (size_t)(reader->end - reader->p) < n) {
+        reader->bad = true;
+        return STR_NONE;
+    }
+    struct str text = {reader->p, n};
+    reader->p += n;
+    return text;
+}
+
+static size_t get_labels(struct reader *reader, struct label *labels)
+{
+    uint32_t n = get_u32(reader);
+    if (n >= CARRY_LABELS_MAX) {
+        reader->bad = true;
+        return 0;
+    }
+    for (uint32_t i = 0; i < n && !reader->bad; i++) {
+        labels[i].name = get_text(reader);
+        labels[i].value = get_text(reader);
+    }
+    return n;
+}
+
+static void read_strip(struct intake *intake, struct reader *reader)
+{
+    struct label labels[CARRY_LABELS_MAX + 1];
+    size_t n = get_labels(reader, labels);
+    uint32_t signals = get_u32(reader);
+    for (uint32_t i = 0; i < signals && !reader->bad; i++) {
+        labels[n] = (struct label){STR("__name__"), get_text(reader)};
+        series_id id = reader->bad ? SERIES_UNWANTED : intake_series(intake, labels, n + 1);
+        uint32_t samples = get_u32(reader);
+        for (uint32_t k = 0; k < samples && !reader->bad; k++) {
+            time_ms t = get_i64(reader);
+            int64_t v = get_i64(reader);
+            if (id != SERIES_UNWANTED && !reader->bad)
+                strip_put(intake->series[id].strip, intake->series[id].signal, t, v);
+        }
+    }
+}
+
+static void read_record(struct intake *intake, struct reader *reader)
+{
+    struct label labels[CARRY_LABELS_MAX + 1];
+    struct str metric = get_text(reader);
+    size_t n = get_labels(reader, labels);
+    labels[n] = (struct label){STR("__name__"), metric};
+    series_id id = reader->bad ? SERIES_UNWANTED : intake_series(intake, labels, n + 1);
+    uint32_t samples = get_u32(reader);
+    for (uint32_t k = 0; k < samples && !reader->bad; k++) {
+        time_ms t = get_i64(reader);
+        int64_t bits = get_i64(reader);
+        double v;
+        memcpy(&v, &bits, sizeof v);
+        if (!reader->bad)
+            intake_append(intake, id, &t, &v, 1);
+    }
+}
+
+enum err carry_read(struct intake *intake, struct str carry, struct error *err)
+{
+    struct str magic = STR(MAGIC);
+    if (carry.n == 0)
+        return ERR_OK;
+    if (!str_starts(carry, magic))
+        return error_set(err, ERR_PARSE, "the carry is of another version");
+    struct reader reader = {carry.p + magic.n, carry.p + carry.n, false};
+    while (reader.p < reader.end && !reader.bad) {
+        char kind = *reader.p++;
+        if (kind == 'S') {
+            read_strip(intake, &reader);
+        } else if (kind == 'R') {
+            read_record(intake, &reader);
+        } else if (kind == 'W') {
+            mem_push(intake->carried_stamps, intake->carried_stamps_n, intake->carried_stamps_room,
+                     get_i64(&reader));
+        } else if (kind == 'J') {
+            struct pair job = {names_put(intake->names, get_text(&reader)),
+                               names_put(intake->names, get_text(&reader))};
+            mem_push(intake->renamed_jobs, intake->renamed_jobs_n, intake->renamed_jobs_room, job);
+        } else {
+            reader.bad = true;
+        }
+    }
+    return reader.bad ? error_set(err, ERR_PARSE, "the carry is damaged at byte %zu",
+                                  (size_t)(reader.p - carry.p))
+                      : ERR_OK;
+}

@@ -1,0 +1,245 @@
+/* The engine: facts, then devices on all threads, then nodes on all threads. Nodes are handed out
+ * in order of (cluster, name) and emitted in that order, whoever books them, so that the output
+ * does not depend on the number of threads. */
+#include "ledger/engine.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "ledger/carry.h"
+#include "ledger/holders.h"
+#include "ledger/node_book.h"
+#include "ledger/work.h"
+
+#define REACH_GPU_MS (30 * 60000) /* samples to both sides of a slice: gap, frozen text, start-up  \
+                                   */
+#define REACH_GPU_AFTER_MS (60 * 60000)
+#define THREADS_MAX 64
+
+void engine_reach(const struct settings *settings, struct span hours, struct span *ret_kube,
+                  struct span *ret_gpu)
+{
+    time_ms gap = settings->gap_ms + settings->frozen_ms;
+    time_ms before = gap > REACH_GPU_MS ? gap : REACH_GPU_MS;
+    time_ms after = gap > REACH_GPU_AFTER_MS ? gap : REACH_GPU_AFTER_MS;
+    *ret_kube =
+        (struct span){hours.from - settings->node_break_ms, hours.to + settings->node_break_ms};
+    *ret_gpu = (struct span){hours.from - before, hours.to + after};
+}
+
+enum err intake_restore(struct intake *intake, struct str carry, struct error *err)
+{
+    return carry_read(intake, carry, err);
+}
+
+void intake_stats(const struct intake *intake, struct engine_stats *ret)
+{
+    *ret = (struct engine_stats){.series = intake->series_n};
+    for (size_t i = 0; i < intake->strips_n; i++) {
+        const struct strip *strip = intake->strips[i];
+        for (int s = 0; s < SIGNAL_COUNT; s++)
+            if (strip->column[s]) {
+                ret->samples += strip->filled[s];
+                ret->peak_bytes += strip->room * sizeof(int64_t);
+            }
+        ret->peak_bytes += strip->room * sizeof(time_ms);
+    }
+    for (size_t i = 0; i < intake->records_n; i++) {
+        for (size_t k = 0; k < intake->records[i]->n; k++)
+            ret->samples += intake->records[i]->runs[k].n;
+        ret->peak_bytes += intake->records[i]->room * sizeof(struct run);
+    }
+}
+
+/* ------------------------------------------------------------------ threads */
+
+struct engine {
+    struct facts *facts;
+    struct devices devices;
+    struct sightings sightings;
+    struct work_book work;
+    const struct node **nodes; /* in order */
+    struct span hours;
+    const struct engine_options *options;
+    engine_emit_fn emit;
+    void *context;
+    size_t next_device, next_node; /* atomic */
+    pthread_mutex_t lock;
+    pthread_cond_t turn_came;
+    size_t turn; /* the node that may be emitted */
+    struct late_time *late;
+    size_t late_n, late_room;
+    bool unpriced, guessed;
+};
+
+static void *build_devices(void *context)
+{
+    struct engine *engine = context;
+    for (;;) {
+        size_t i = __atomic_fetch_add(&engine->next_device, 1, __ATOMIC_RELAXED);
+        if (i >= engine->devices.n)
+            return NULL;
+        device_build(engine->devices.at[i], engine->facts);
+    }
+}
+
+static void *book_nodes(void *context)
+{
+    struct engine *engine = context;
+    for (;;) {
+        size_t i = __atomic_fetch_add(&engine->next_node, 1, __ATOMIC_RELAXED);
+        if (i >= engine->facts->nodes_n)
+            return NULL;
+        struct node_book_result result = {0};
+        node_book(engine->facts, &engine->sightings, engine->nodes[i], engine->hours,
+                  engine->options, &result);
+        pthread_mutex_lock(&engine->lock);
+        while (engine->turn != i)
+            pthread_cond_wait(&engine->turn_came, &engine->lock);
+        if (result.batch.rows_n) {
+            work_place(&engine->work, &result.batch);
+            engine->emit(engine->context, &result.batch);
+        }
+        for (size_t k = 0; k < result.late_n; k++)
+            mem_push(engine->late, engine->late_n, engine->late_room, result.late[k]);
+        engine->turn++;
+        pthread_cond_broadcast(&engine->turn_came);
+        pthread_mutex_unlock(&engine->lock);
+        node_book_result_release(&result);
+    }
+}
+
+static void on_all_threads(struct engine *engine, void *(*work)(void *))
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    long want = engine->options->threads > 0 ? engine->options->threads : cores;
+    long threads = want < 1 ? 1 : want > THREADS_MAX ? THREADS_MAX : want;
+    pthread_t ids[THREADS_MAX];
+    long started = 0;
+    for (long i = 1; i < threads; i++)
+        if (pthread_create(&ids[started], NULL, work, engine) == 0)
+            started++;
+    work(engine);
+    for (long i = 0; i < started; i++)
+        pthread_join(ids[i], NULL);
+}
+
+/* ------------------------------------------------------------------ notes */
+
+static void put_note(struct row_batch *batch, struct names *names, enum note_kind kind,
+                     name_t subject, int64_t count, const char *text)
+{
+    struct note note = {.kind = kind,
+                        .subject = subject,
+                        .text = names_put(names, str_of(text)),
+                        .count = count,
+                        .from = batch->hours.from,
+                        .to = batch->hours.to};
+    mem_push(batch->notes, batch->notes_n, batch->notes_room, note);
+}
+
+static void emit_notes(struct engine *engine, const struct intake *intake)
+{
+    struct names *names = engine->facts->names;
+    struct row_batch batch = {.names = names, .hours = engine->hours};
+    for (size_t i = 0; i < intake->notes_n; i++) {
+        const struct intake_note_entry *note = &intake->notes[i];
+        put_note(&batch, names, note->kind, note->subject, note->count,
+                 names_text(names, note->text).p);
+    }
+    uint64_t rejected = 0, guessed = 0;
+    for (size_t i = 0; i < engine->devices.n; i++) {
+        rejected += engine->devices.at[i]->rejected;
+        guessed += engine->devices.at[i]->guessed;
+    }
+    if (rejected)
+        put_note(&batch, names, NOTE_REJECTED, names_put(names, STR("samples")), (int64_t)rejected,
+                 "values that are no measurements (blanks, NaN, out of range)");
+    if (guessed)
+        put_note(&batch, names, NOTE_GUESS, names_put(names, STR("DCGM_FI_DEV_GPU_UTIL_RATIO")),
+                 (int64_t)guessed, "GPUs whose exporter sends percent under a ratio's name");
+    for (size_t i = 0; i < engine->late_n; i++) {
+        struct strbuf subject = {0};
+        strbuf_addf(&subject, "%s/%s", names_text(names, engine->late[i].namespace).p,
+                    names_text(names, engine->late[i].pod).p);
+        put_note(&batch, names, NOTE_LATE_LABELS, names_put(names, strbuf_str(&subject)),
+                 engine->late[i].ms / 1000, "seconds for which telemetry named a finished pod");
+        strbuf_release(&subject);
+    }
+    int64_t unplaced[WORK_COUNT];
+    work_unplaced(&engine->work, unplaced);
+    for (int w = 0; w < WORK_COUNT; w++)
+        if (unplaced[w])
+            put_note(&batch, names, NOTE_UNPLACED, names_put(names, str_of(work_columns[w])),
+                     unplaced[w], "counted in hours in which the pod held no GPU");
+    if (intake->refused)
+        put_note(&batch, names, NOTE_PARTIAL, names_put(names, STR("series")),
+                 (int64_t)intake->refused, "series over the limits of a slice were left out");
+    if (batch.notes_n)
+        engine->emit(engine->context, &batch);
+    row_batch_release(&batch);
+}
+
+/* ------------------------------------------------------------------ all of it */
+
+static int by_cluster_and_name(const void *a, const void *b, void *names)
+{
+    const struct node *x = *(const struct node *const *)a, *y = *(const struct node *const *)b;
+    struct row_key left = {.cluster = x->cluster, .node = x->name};
+    struct row_key right = {.cluster = y->cluster, .node = y->name};
+    return row_key_cmp(names, &left, &right);
+}
+
+/* A device that never said anything is none. */
+static void drop_silent(struct devices *devices)
+{
+    size_t kept = 0;
+    struct devices silent = {0};
+    for (size_t i = 0; i < devices->n; i++) {
+        struct device *device = devices->at[i];
+        if (device->samples_n)
+            devices->at[kept++] = device;
+        else
+            mem_push(silent.at, silent.n, silent.room, device);
+    }
+    devices->n = kept;
+    devices_release(&silent);
+}
+
+enum err engine_book(struct intake *intake, struct span hours, const struct engine_options *options,
+                     engine_emit_fn emit, void *context, struct strbuf *ret_carry,
+                     struct error *err)
+{
+    (void)err;
+    struct engine engine = {.facts = facts_new(intake, hours),
+                            .hours = hours,
+                            .options = options,
+                            .emit = emit,
+                            .context = context};
+    pthread_mutex_init(&engine.lock, NULL);
+    pthread_cond_init(&engine.turn_came, NULL);
+    devices_gather(&engine.devices, engine.facts, intake);
+    if (ret_carry)
+        carry_write(intake, engine.facts, hours.to, ret_carry);
+    on_all_threads(&engine, build_devices);
+    drop_silent(&engine.devices);
+    holders_prepare(engine.facts, &engine.devices, &engine.sightings);
+    work_gather(&engine.work, engine.facts, intake, hours);
+    engine.nodes = mem_alloc((engine.facts->nodes_n + 1) * sizeof *engine.nodes);
+    for (size_t i = 0; i < engine.facts->nodes_n; i++)
+        engine.nodes[i] = &engine.facts->nodes[i];
+    qsort_r(engine.nodes, engine.facts->nodes_n, sizeof *engine.nodes, by_cluster_and_name,
+            engine.facts->names);
+    on_all_threads(&engine, book_nodes);
+    emit_notes(&engine, intake);
+    free(engine.nodes);
+    free(engine.late);
+    work_release(&engine.work);
+    sightings_release(&engine.sightings);
+    devices_release(&engine.devices);
+    facts_free(engine.facts);
+    pthread_cond_destroy(&engine.turn_came);
+    pthread_mutex_destroy(&engine.lock);
+    return ERR_OK;
+}

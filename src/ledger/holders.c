@@ -1,0 +1,482 @@
+/* Slots and holders at a moment. Between two cuts (node_book.c) nothing here changes, so this runs
+ * a few times an hour and node, and may be plain. */
+#include "ledger/holders.h"
+
+#include <stdlib.h>
+
+#include "fleet/resources.h"
+
+/* A replica of a slot that is mapped to a pod. */
+struct mapped {
+    name_t namespace, pod, uid;
+    uint32_t slot;
+    name_t container;
+    int64_t times;
+};
+
+static struct frac need_of(const struct slot *slot, struct frac fraction)
+{
+    return fraction.num ? fraction : (struct frac){1, slot->replicas ? slot->replicas : 1};
+}
+
+/* Is there room for one more? */
+static bool has_room(const struct slot *slot, struct frac fraction)
+{
+    return frac_cmp(frac_add(slot->taken, need_of(slot, fraction)), FRAC_ONE) <= 0;
+}
+
+static void hold(struct slot *slot, struct holder holder)
+{
+    struct frac need = need_of(slot, holder.fraction);
+    slot->taken = frac_add(slot->taken, frac_mul(need, (struct frac){holder.times, 1}));
+    mem_push(slot->holders, slot->holders_n, slot->holders_room, holder);
+}
+
+static struct slot *new_slot(struct slots *slots)
+{
+    /* Slots keep their holders' room from one moment to the next. */
+    if (slots->n == slots->room) {
+        size_t room = slots->room * 2 + 16;
+        slots->at = mem_realloc(slots->at, room, sizeof *slots->at);
+        memset(slots->at + slots->room, 0, (room - slots->room) * sizeof *slots->at);
+        slots->room = room;
+    }
+    struct slot *slot = &slots->at[slots->n++];
+    *slot = (struct slot){.holders = slot->holders,
+                          .holders_room = slot->holders_room,
+                          .share = FRAC_ONE,
+                          .taken = FRAC_ZERO};
+    return slot;
+}
+
+static bool sampled_at(const struct timeline *line, time_ms moment)
+{
+    return spans_hold(&line->covered, moment);
+}
+
+static void add_instances(struct slots *slots, const struct slot_context *context,
+                          const struct mount *mount, const struct layout *layout, time_ms moment)
+{
+    struct names *names = context->facts->names;
+    int64_t whole = mig_model_slices(names_text(names, mount->device->model)), sum = 0;
+    for (size_t i = 0; i < layout->n; i++)
+        sum += mig_compute_slices(names_text(names, layout->parts[i].profile));
+    whole = sum > whole ? sum : whole;
+    for (size_t i = 0; i < layout->n; i++) {
+        const struct layout_part *part = &layout->parts[i];
+        struct slot *slot = new_slot(slots);
+        slot->device = mount->device;
+        slot->name = mount->device->uuid;
+        slot->index = mount->index;
+        slot->instance = part->id;
+        slot->profile = part->profile;
+        slot->share = frac_of(mig_compute_slices(names_text(names, part->profile)), whole);
+        slot->line = &mount->device->instances[part->instance].line;
+        slot->sampled = sampled_at(slot->line, moment);
+        slot->replicas = 1;
+    }
+}
+
+static void add_slots(struct slots *slots, const struct slot_context *context, time_ms moment)
+{
+    int64_t present = 0;
+    for (size_t i = 0; i < context->life->mounts_n; i++) {
+        const struct mount *mount = &context->life->mounts[i];
+        if (moment < mount->since || moment >= mount->until)
+            continue;
+        present++;
+        const struct layout *layout = device_layout_at(mount->device, moment);
+        if (layout) {
+            add_instances(slots, context, mount, layout, moment);
+            continue;
+        }
+        struct slot *slot = new_slot(slots);
+        slot->device = mount->device;
+        slot->name = mount->device->uuid;
+        slot->index = mount->index;
+        slot->line = &mount->device->own;
+        slot->sampled = sampled_at(slot->line, moment);
+        slot->replicas = context->replicas;
+    }
+    for (int64_t number = present; number < context->least_gpus; number++) {
+        char text[40];
+        snprintf(text, sizeof text, "unseen-%lld", (long long)number);
+        struct slot *slot = new_slot(slots);
+        slot->name = names_put(context->facts->names, str_of(text));
+        slot->index = 1000 + number;
+        slot->replicas = context->replicas;
+    }
+}
+
+/* ------------------------------------------------------------------ by labels */
+
+static void map_to(struct slots *slots, const struct holder *holder, size_t slot)
+{
+    struct mapped mapped = {holder->namespace, holder->pod,       holder->uid,
+                            (uint32_t)slot,    holder->container, holder->times};
+    mem_push(slots->mapped, slots->mapped_n, slots->mapped_room, mapped);
+}
+
+static void hold_by_labels(struct slots *slots, const struct slot_context *context, time_ms moment)
+{
+    struct facts *facts = context->facts;
+    for (size_t i = 0; i < slots->n; i++) {
+        struct slot *slot = &slots->at[i];
+        const struct label_run *run =
+            slot->line ? timeline_named_at(slot->line, slot->device->own.t, moment) : NULL;
+        for (size_t k = 0; run && k < run->set->n; k++) {
+            const struct named *named = &run->set->at[k];
+            uint32_t pod;
+            if (!facts_incarnation(facts, context->node->cluster, named->namespace, named->pod,
+                                   moment, &pod)) {
+                struct late_label late = {named->namespace, named->pod};
+                mem_push(slots->late, slots->late_n, slots->late_room, late);
+                continue;
+            }
+            struct holder holder = {.namespace = named->namespace,
+                                    .pod = named->pod,
+                                    .uid = pod == POD_NONE ? NAME_NONE : facts->pods[pod].uid,
+                                    .container = named->container,
+                                    .pod_index = pod,
+                                    .times = named->replicas};
+            if (pod != POD_NONE)
+                holder.fraction = facts->pods[pod].fraction;
+            hold(slot, holder);
+            map_to(slots, &holder, i);
+        }
+    }
+}
+
+static int64_t mapped_count(const struct slots *slots, const struct pod *pod)
+{
+    int64_t count = 0;
+    for (size_t i = 0; i < slots->mapped_n; i++) {
+        const struct mapped *mapped = &slots->mapped[i];
+        if (mapped->pod == pod->name && mapped->namespace == pod->namespace &&
+            mapped->uid == pod->uid)
+            count += mapped->times;
+    }
+    return count;
+}
+
+static int64_t mapped_by_container(const struct slots *slots, const struct pod *pod,
+                                   name_t container)
+{
+    int64_t count = 0;
+    for (size_t i = 0; i < slots->mapped_n; i++) {
+        const struct mapped *mapped = &slots->mapped[i];
+        if (mapped->pod == pod->name && mapped->namespace == pod->namespace &&
+            mapped->uid == pod->uid && mapped->container == container)
+            count += mapped->times;
+    }
+    return count;
+}
+
+static bool is_mapped(const struct slots *slots, const struct pod *pod, size_t slot)
+{
+    for (size_t i = 0; i < slots->mapped_n; i++) {
+        const struct mapped *mapped = &slots->mapped[i];
+        if (mapped->slot == slot && mapped->pod == pod->name &&
+            mapped->namespace == pod->namespace && mapped->uid == pod->uid)
+            return true;
+    }
+    return false;
+}
+
+static struct holder holder_of(const struct facts *facts, uint32_t index, name_t container,
+                               uint32_t flag)
+{
+    const struct pod *pod = &facts->pods[index];
+    return (struct holder){.namespace = pod->namespace,
+                           .pod = pod->name,
+                           .uid = pod->uid,
+                           .container = container,
+                           .pod_index = index,
+                           .flag = flag,
+                           .fraction = pod->fraction,
+                           .times = 1};
+}
+
+/* A DRA claim's allocation names the device and is as good as a label: "UUID" or "UUID/instance".
+ */
+static void hold_by_claim(struct slots *slots, const struct slot_context *context, uint32_t index)
+{
+    struct facts *facts = context->facts;
+    const struct pod *pod = &facts->pods[index];
+    name_t container = pod->requests_n ? pod->requests[0].container : NAME_NONE;
+    for (size_t d = 0; d < pod->devices_n; d++) {
+        struct str claim = names_text(facts->names, pod->devices[d]);
+        const char *slash = memchr(claim.p, '/', claim.n);
+        struct str uuid = {claim.p, slash ? (size_t)(slash - claim.p) : claim.n};
+        struct str instance = slash ? (struct str){slash + 1, claim.n - uuid.n - 1} : STR_NONE;
+        for (size_t i = 0; i < slots->n; i++) {
+            struct slot *slot = &slots->at[i];
+            if (!slot->device || !str_eq(names_text(facts->names, slot->name), uuid) ||
+                !str_eq(names_text(facts->names, slot->instance), instance) ||
+                is_mapped(slots, pod, i))
+                continue;
+            struct holder holder = holder_of(facts, index, container, 0);
+            hold(slot, holder);
+            map_to(slots, &holder, i);
+        }
+    }
+}
+
+/* ------------------------------------------------------------------ the device that a pod keeps */
+
+struct kept {
+    time_ms stamp;
+    const struct seen_place *place;
+};
+
+/* First own stamp after t. */
+static size_t stamp_after(const struct timeline *own, time_ms t)
+{
+    size_t low = 0, high = own->n;
+    while (low < high) {
+        size_t mid = (low + high) / 2;
+        if (own->t[mid] <= t)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+/* Latest stamp at or before t at which the place was shown; TIME_MIN: none. */
+static time_ms shown_before(const struct seen_place *place, time_ms t)
+{
+    const struct timeline *own = &place->device->own;
+    for (size_t k = place->runs_n; k-- > 0;) {
+        const struct label_run *run = &place->line->labels[place->runs[k]];
+        if (own->t[run->i0] > t)
+            continue;
+        return t >= own->t[run->i1] ? own->t[run->i1] : own->t[stamp_after(own, t) - 1];
+    }
+    return TIME_MIN;
+}
+
+/* First stamp after t at which it is shown, and what that covers; false: none. */
+static bool shown_after(const struct seen_place *place, time_ms t, const struct settings *settings,
+                        time_ms *ret_stamp, time_ms *ret_start)
+{
+    const struct timeline *own = &place->device->own;
+    for (size_t k = 0; k < place->runs_n; k++) {
+        const struct label_run *run = &place->line->labels[place->runs[k]];
+        if (own->t[run->i1] <= t)
+            continue;
+        size_t i = own->t[run->i0] > t ? run->i0 : stamp_after(own, t);
+        *ret_stamp = own->t[i];
+        *ret_start = i == run->i0 ? run->start : cover_start(own->t, i, settings);
+        return true;
+    }
+    return false;
+}
+
+static int by_place(const struct names *names, const struct seen_place *a,
+                    const struct seen_place *b)
+{
+    int order = str_cmp(names_text(names, a->device->uuid), names_text(names, b->device->uuid));
+    struct str left = a->instance == NAME_NONE ? STR("-") : names_text(names, a->instance);
+    struct str right = b->instance == NAME_NONE ? STR("-") : names_text(names, b->instance);
+    order = order ? order : str_cmp(left, right);
+    return order ? order
+                 : str_cmp(names_text(names, a->container), names_text(names, b->container));
+}
+
+static int latest_first(const void *a, const void *b, void *names)
+{
+    const struct kept *x = a, *y = b;
+    if (x->stamp != y->stamp)
+        return x->stamp > y->stamp ? -1 : 1;
+    return by_place(names, x->place, y->place);
+}
+
+/* Places at which labels showed the pod at or before the moment, the latest first; before its first
+ * sample, those on which they first show it. Only inside its own life. */
+static size_t last_seen_on(const struct slot_context *context, const struct pod *pod,
+                           time_ms moment, struct kept **ret)
+{
+    uint32_t at =
+        idmap_get(&context->sightings->by_pod, IDKEY(pod->cluster, pod->namespace, pod->name));
+    *ret = NULL;
+    if (at == IDMAP_NONE)
+        return 0;
+    const struct seen_list *list = &context->sightings->lists[at];
+    struct kept *kept = mem_alloc(list->n * sizeof *kept);
+    size_t n = 0;
+    for (size_t i = 0; i < list->n; i++) {
+        time_ms stamp = shown_before(&list->at[i], moment);
+        if (stamp != TIME_MIN && stamp > pod->since)
+            kept[n++] = (struct kept){stamp, &list->at[i]};
+    }
+    if (!n) {
+        time_ms first = TIME_MAX;
+        time_ms after = moment > pod->since ? moment : pod->since;
+        for (size_t i = 0; i < list->n; i++) {
+            time_ms stamp, start;
+            if (!shown_after(&list->at[i], after, context->facts->settings, &stamp, &start) ||
+                start >= pod->until || stamp > first)
+                continue;
+            if (stamp < first)
+                n = 0;
+            first = stamp;
+            kept[n++] = (struct kept){stamp, &list->at[i]};
+        }
+    }
+    qsort_r(kept, n, sizeof *kept, latest_first, context->facts->names);
+    *ret = kept;
+    return n;
+}
+
+/* Rule 2: a living pod keeps the free slots on which labels showed it last, the latest first, as
+ * many as it requested and no label names now (all, where it requests nothing that is known and no
+ * label names it). */
+static void keep(struct slots *slots, const struct slot_context *context, uint32_t index,
+                 time_ms moment)
+{
+    struct facts *facts = context->facts;
+    const struct pod *pod = &facts->pods[index];
+    int64_t mapped = mapped_count(slots, pod);
+    if (mapped > 0 && mapped >= pod->requested)
+        return;
+    struct kept *kept;
+    size_t n = last_seen_on(context, pod, moment, &kept);
+    for (size_t i = 0; i < n; i++) {
+        if (pod->requested && mapped >= pod->requested)
+            break;
+        for (size_t s = 0; s < slots->n; s++) {
+            struct slot *slot = &slots->at[s];
+            if (slot->device != kept[i].place->device || slot->instance != kept[i].place->instance)
+                continue;
+            if (!has_room(slot, pod->fraction) || is_mapped(slots, pod, s))
+                break;
+            struct holder holder =
+                holder_of(facts, index, kept[i].place->container, FLAG_KEPT_DEVICE);
+            hold(slot, holder);
+            map_to(slots, &holder, s);
+            mapped++;
+            break;
+        }
+    }
+    free(kept);
+}
+
+/* ------------------------------------------------------------------ by count */
+
+bool slot_fits(const struct slots *slots, const struct slot *slot, const struct names *names,
+               struct str resource)
+{
+    struct str profile = resource_mig_profile(resource);
+    if (profile.n)
+        return mig_profile_is(names_text(names, slot->profile), profile);
+    if (slot->instance == NAME_NONE)
+        return true;
+    for (size_t i = 0; i < slots->n; i++)
+        if (slots->at[i].instance == NAME_NONE)
+            return false;
+    return true;
+}
+
+/* Lay what the pod requested and no label shows on free slots, lowest index first. */
+static void lay_by_count(struct slots *slots, const struct slot_context *context, uint32_t index)
+{
+    struct facts *facts = context->facts;
+    const struct pod *pod = &facts->pods[index];
+    int64_t missing = pod->requested - mapped_count(slots, pod);
+    for (size_t r = 0; r < pod->requests_n && missing > 0; r++) {
+        const struct pod_request *request = &pod->requests[r];
+        struct str resource = names_text(facts->names, request->resource);
+        int64_t count = request->count - mapped_by_container(slots, pod, request->container);
+        for (size_t i = 0; i < slots->n && count > 0 && missing > 0; i++) {
+            struct slot *slot = &slots->at[i];
+            if (!slot_fits(slots, slot, facts->names, resource))
+                continue;
+            struct holder holder = holder_of(facts, index, request->container, FLAG_BY_COUNT);
+            holder.times = 0;
+            struct frac taken = slot->taken;
+            while (count > 0 && missing > 0 && has_room(slot, pod->fraction)) {
+                slot->taken = frac_add(slot->taken, need_of(slot, pod->fraction));
+                holder.times++;
+                count--;
+                missing--;
+            }
+            slot->taken = taken;
+            if (holder.times)
+                hold(slot, holder);
+        }
+    }
+}
+
+/* ------------------------------------------------------------------ all of it */
+
+void slots_build(struct slots *slots, const struct slot_context *context, time_ms moment)
+{
+    const struct node *node = context->node;
+    slots->n = slots->late_n = slots->mapped_n = 0;
+    add_slots(slots, context, moment);
+    hold_by_labels(slots, context, moment);
+    for (size_t i = 0; i < node->pods_n; i++)
+        if (context->facts->pods[node->pods[i]].devices_n &&
+            spans_hold(&context->facts->pods[node->pods[i]].counted, moment))
+            hold_by_claim(slots, context, node->pods[i]);
+    for (size_t i = 0; i < node->pods_n; i++)
+        if (spans_hold(&context->facts->pods[node->pods[i]].counted, moment))
+            keep(slots, context, node->pods[i], moment);
+    for (size_t i = 0; i < node->pods_n; i++)
+        if (spans_hold(&context->facts->pods[node->pods[i]].counted, moment))
+            lay_by_count(slots, context, node->pods[i]);
+}
+
+void slots_release(struct slots *slots)
+{
+    for (size_t i = 0; i < slots->room; i++)
+        free(slots->at[i].holders);
+    free(slots->at);
+    free(slots->late);
+    free(slots->mapped);
+    *slots = (struct slots){0};
+}
+
+static bool same_holder(const struct holder *a, const struct holder *b)
+{
+    return a->pod == b->pod && a->namespace == b->namespace && a->uid == b->uid &&
+           a->container == b->container;
+}
+
+size_t slot_parts(const struct slot *slot, enum share_policy policy, struct part *parts,
+                  struct frac *ret_free)
+{
+    size_t n = 0;
+    bool even = true;
+    for (size_t i = 0; i < slot->holders_n; i++) {
+        const struct holder *holder = &slot->holders[i];
+        struct frac need = need_of(slot, holder->fraction);
+        size_t at = 0;
+        while (at < n && !same_holder(parts[at].holder, holder))
+            at++;
+        if (at == n)
+            parts[n++] = (struct part){holder, FRAC_ZERO, 0};
+        if (slot->replicas)
+            parts[at].share =
+                frac_add(parts[at].share, frac_mul(need, (struct frac){holder->times, 1}));
+        else if (!parts[at].share.num)
+            parts[at].share = need;
+        parts[at].flags |= holder->flag;
+        even = even && holder->fraction.num == 0;
+    }
+    struct frac taken = FRAC_ZERO;
+    for (size_t i = 0; i < n; i++)
+        taken = frac_add(taken, parts[i].share);
+    even = even || policy == SHARE_POLICY_EVEN;
+    if (n && (policy == SHARE_POLICY_EVEN || frac_cmp(taken, FRAC_ONE) > 0)) {
+        for (size_t i = 0; i < n; i++) {
+            parts[i].share = even ? (struct frac){1, (int64_t)n} : frac_div(parts[i].share, taken);
+            if (n > 1)
+                parts[i].flags |= FLAG_SHARED_ESTIMATE;
+        }
+        taken = FRAC_ONE;
+    }
+    *ret_free = frac_sub(FRAC_ONE, taken);
+    return n;
+}

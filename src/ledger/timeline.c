@@ -1,0 +1,292 @@
+#include "ledger/timeline.h"
+
+#include <stdlib.h>
+
+/* The signals whose values are booked from pieces; the others only say that something was there. */
+static const bool booked[SIGNAL_COUNT] = {
+    [SIGNAL_UTIL] = true,     [SIGNAL_GR] = true,           [SIGNAL_SM] = true,
+    [SIGNAL_TENSOR] = true,   [SIGNAL_DRAM] = true,         [SIGNAL_MEM_USED] = true,
+    [SIGNAL_MEM_FREE] = true, [SIGNAL_MEM_RESERVED] = true, [SIGNAL_MEM_TOTAL] = true,
+};
+
+void timeline_add_column(struct timeline *line, enum signal signal)
+{
+    if (line->column[signal])
+        return;
+    size_t room = line->room ? line->room : 1;
+    line->column[signal] = mem_alloc(room * sizeof(int64_t));
+    for (size_t i = 0; i < line->n; i++)
+        line->column[signal][i] = SIGNAL_ABSENT;
+}
+
+bool timeline_row_has_any(const struct timeline *line, size_t row)
+{
+    for (int s = 0; s < SIGNAL_COUNT; s++)
+        if (line->column[s] && line->column[s][row] != SIGNAL_ABSENT)
+            return true;
+    return false;
+}
+
+/* ------------------------------------------------------------------ pieces */
+
+/* One signal while the rows are walked. */
+struct reach {
+    enum signal signal;
+    const int64_t *column;
+    size_t next;     /* first row >= the present one that has it; n: none */
+    size_t previous; /* last row before `next` that has it; SIZE_MAX: none */
+    time_ms start;   /* of what the sample at `next` covers */
+    bool step;
+};
+
+struct walk {
+    struct timeline *line;
+    const struct settings *settings;
+    struct reach reach[SIGNAL_COUNT];
+    size_t n;
+};
+
+static void find_next(struct walk *walk, struct reach *reach, size_t from)
+{
+    const struct timeline *line = walk->line;
+    size_t i = from;
+    while (i < line->n && reach->column[i] == SIGNAL_ABSENT)
+        i++;
+    reach->next = i;
+    if (i == line->n)
+        return;
+    bool near = reach->previous != SIZE_MAX &&
+                line->t[i] - line->t[reach->previous] <= walk->settings->gap_ms;
+    reach->start = near ? line->t[reach->previous] : line->t[i] - walk->settings->step_ms;
+    reach->step = !near;
+}
+
+static void grow_pieces(struct timeline *line)
+{
+    if (line->pieces_n < line->pieces_room)
+        return;
+    size_t room = line->pieces_room + line->pieces_room / 4 + 16;
+    line->from = mem_realloc(line->from, room, sizeof *line->from);
+    line->to = mem_realloc(line->to, room, sizeof *line->to);
+    for (int s = 0; s < SIGNAL_COUNT; s++)
+        if (line->piece[s])
+            line->piece[s] = mem_realloc(line->piece[s], room, sizeof *line->piece[s]);
+    if (line->flags)
+        line->flags = mem_realloc(line->flags, room, 1);
+    if (line->e_span)
+        line->e_span = mem_realloc(line->e_span, room, sizeof *line->e_span);
+    line->pieces_room = room;
+}
+
+static uint8_t *flags_of(struct timeline *line)
+{
+    if (!line->flags)
+        line->flags = mem_zalloc(line->pieces_room, 1);
+    return line->flags;
+}
+
+static struct span *e_span_of(struct timeline *line)
+{
+    if (!line->e_span) {
+        line->e_span = mem_alloc(line->pieces_room * sizeof *line->e_span);
+        for (size_t i = 0; i < line->pieces_n; i++)
+            line->e_span[i] = (struct span){line->from[i], line->to[i]};
+    }
+    return line->e_span;
+}
+
+static const struct reach *first_there(const struct walk *walk, const enum signal order[3],
+                                       time_ms from, time_ms to)
+{
+    for (int k = 0; k < 3; k++)
+        for (size_t i = 0; i < walk->n; i++) {
+            const struct reach *reach = &walk->reach[i];
+            if (reach->signal == order[k] && reach->next < walk->line->n && reach->start <= from &&
+                walk->line->t[reach->next] >= to)
+                return reach;
+        }
+    return NULL;
+}
+
+static const enum signal u_order[3] = {SIGNAL_SM, SIGNAL_GR, SIGNAL_UTIL};
+static const enum signal e_order[3] = {SIGNAL_UTIL, SIGNAL_GR, SIGNAL_SM};
+
+/* The piece [from, to), which ends at or before row `row`. */
+static void add_piece(struct walk *walk, size_t row, time_ms from, time_ms to)
+{
+    struct timeline *line = walk->line;
+    grow_pieces(line);
+    size_t at = line->pieces_n++;
+    line->from[at] = from;
+    line->to[at] = to;
+    for (size_t i = 0; i < walk->n; i++) {
+        const struct reach *reach = &walk->reach[i];
+        if (!line->piece[reach->signal])
+            continue;
+        bool there = reach->next < line->n && reach->start <= from;
+        line->piece[reach->signal][at] = there ? reach->column[reach->next] : SIGNAL_ABSENT;
+    }
+    const struct reach *u = first_there(walk, u_order, from, to);
+    const struct reach *e = first_there(walk, e_order, from, to);
+    uint8_t flags = u && u->step ? PIECE_STEP : 0;
+    size_t seen = row;
+    while (line->stuck && seen < line->n && !timeline_row_has_any(line, seen))
+        seen++;
+    if (line->stuck && seen < line->n && line->stuck[seen])
+        flags |= PIECE_STUCK;
+    if (flags || line->flags)
+        flags_of(line)[at] = flags;
+    struct span span = e ? (struct span){e->start, line->t[e->next]} : (struct span){from, to};
+    if (line->e_span || span.from != from || span.to != to)
+        e_span_of(line)[at] = span;
+    spans_push(&line->covered, from, to);
+    if (u)
+        spans_push(&line->active, from, to);
+}
+
+/* The pieces of the time between the row before and row i, of which some signals cover a part. */
+static void split_interval(struct walk *walk, size_t row, time_ms low)
+{
+    const struct timeline *line = walk->line;
+    time_ms high = line->t[row], edge[SIGNAL_COUNT + 1];
+    size_t n = 0;
+    for (size_t i = 0; i < walk->n; i++) {
+        const struct reach *reach = &walk->reach[i];
+        if (reach->next == line->n)
+            continue;
+        time_ms from = reach->start > low ? reach->start : low;
+        if (from >= high)
+            continue;
+        size_t at = n++;
+        for (; at > 0 && edge[at - 1] > from; at--)
+            edge[at] = edge[at - 1];
+        edge[at] = from;
+    }
+    edge[n] = high;
+    for (size_t i = 0; i < n; i++)
+        if (edge[i] < edge[i + 1])
+            add_piece(walk, row, edge[i], edge[i + 1]);
+}
+
+/* Does every signal have samples at this row and at the one before, within the gap? */
+static bool is_whole(const struct walk *walk, size_t row)
+{
+    for (size_t i = 0; i < walk->n; i++)
+        if (walk->reach[i].next != row || walk->reach[i].previous != row - 1)
+            return false;
+    return row > 0 && walk->line->t[row] - walk->line->t[row - 1] <= walk->settings->gap_ms;
+}
+
+static void add_whole(struct walk *walk, size_t row)
+{
+    struct timeline *line = walk->line;
+    grow_pieces(line);
+    size_t at = line->pieces_n++;
+    time_ms from = line->t[row - 1], to = line->t[row];
+    line->from[at] = from;
+    line->to[at] = to;
+    bool active = false;
+    for (size_t i = 0; i < walk->n; i++) {
+        enum signal signal = walk->reach[i].signal;
+        active |= signal == SIGNAL_SM || signal == SIGNAL_GR || signal == SIGNAL_UTIL;
+        if (line->piece[signal])
+            line->piece[signal][at] = walk->reach[i].column[row];
+    }
+    if (line->flags)
+        line->flags[at] = 0;
+    if (line->stuck && line->stuck[row])
+        flags_of(line)[at] = PIECE_STUCK;
+    if (line->e_span)
+        line->e_span[at] = (struct span){from, to};
+    spans_push(&line->covered, from, to);
+    if (active)
+        spans_push(&line->active, from, to);
+}
+
+void timeline_make_pieces(struct timeline *line, const struct settings *settings)
+{
+    struct walk walk = {.line = line, .settings = settings};
+    for (int s = 0; s < SIGNAL_COUNT; s++) {
+        if (!line->column[s])
+            continue;
+        walk.reach[walk.n] = (struct reach){
+            .signal = (enum signal)s, .column = line->column[s], .previous = SIZE_MAX};
+        find_next(&walk, &walk.reach[walk.n], 0);
+        if (walk.reach[walk.n].next < line->n)
+            walk.n++;
+    }
+    if (!walk.n)
+        return;
+    line->pieces_room = line->n + 16;
+    line->from = mem_alloc(line->pieces_room * sizeof *line->from);
+    line->to = mem_alloc(line->pieces_room * sizeof *line->to);
+    for (size_t i = 0; i < walk.n; i++)
+        if (booked[walk.reach[i].signal])
+            line->piece[walk.reach[i].signal] = mem_alloc(line->pieces_room * sizeof(int64_t));
+    for (size_t row = 0; row < line->n; row++) {
+        if (is_whole(&walk, row))
+            add_whole(&walk, row);
+        else
+            split_interval(&walk, row, row ? line->t[row - 1] : TIME_MIN);
+        for (size_t i = 0; i < walk.n; i++)
+            if (walk.reach[i].next == row) {
+                walk.reach[i].previous = row;
+                find_next(&walk, &walk.reach[i], row + 1);
+            }
+    }
+}
+
+size_t timeline_piece_after(const struct timeline *line, time_ms t)
+{
+    size_t low = 0, high = line->pieces_n;
+    while (low < high) {
+        size_t mid = (low + high) / 2;
+        if (line->to[mid] <= t)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+const struct label_run *timeline_named_at(const struct timeline *line, const time_ms *stamps,
+                                          time_ms t)
+{
+    size_t low = 0, high = line->labels_n;
+    while (low < high) {
+        size_t mid = (low + high) / 2;
+        if (stamps[line->labels[mid].i1] <= t)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < line->labels_n && line->labels[low].start <= t ? &line->labels[low] : NULL;
+}
+
+void timeline_drop_rows(struct timeline *line)
+{
+    for (int s = 0; s < SIGNAL_COUNT; s++) {
+        free(line->column[s]);
+        line->column[s] = NULL;
+    }
+    free(line->stuck);
+    free(line->names);
+    line->stuck = NULL;
+    line->names = NULL;
+}
+
+void timeline_release(struct timeline *line)
+{
+    timeline_drop_rows(line);
+    free(line->t);
+    free(line->from);
+    free(line->to);
+    for (int s = 0; s < SIGNAL_COUNT; s++)
+        free(line->piece[s]);
+    free(line->flags);
+    free(line->e_span);
+    free(line->labels);
+    spans_release(&line->covered);
+    spans_release(&line->active);
+    *line = (struct timeline){0};
+}
