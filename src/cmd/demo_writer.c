@@ -35,11 +35,14 @@ char *demo_put_fixed(char *p, uint64_t v, int places)
     return p;
 }
 
-static void grid_init(struct demo_grid *grid, struct span window, time_ms offset, time_ms step)
+static void grid_init(struct demo_grid *grid, struct span window, time_ms offset, time_ms step,
+                      bool with_stamps)
 {
     time_ms first = window.from + offset;
     *grid = (struct demo_grid){.first = first, .step = step};
     grid->n = first > window.to ? 0 : (size_t)((window.to - first) / step) + 1;
+    if (!with_stamps)
+        return;
     grid->stamps = mem_alloc((grid->n + 1) * DEMO_STAMP_BYTES);
     for (size_t k = 0; k < grid->n; k++) {
         char text[DEMO_NUMBER_MAX + 2];
@@ -68,9 +71,10 @@ void demo_writer_init(struct demo_writer *w, const struct demo_fleet *fleet, int
     w->bytes = mem_alloc(DEMO_SINK_BYTES);
     w->grids = mem_zalloc(fleet->nodes_n, sizeof *w->grids);
     for (size_t i = 0; i < fleet->nodes_n; i++)
-        grid_init(&w->grids[i], options->window, fleet->nodes[i].offset_ms, options->step_ms);
+        grid_init(&w->grids[i], options->window, fleet->nodes[i].offset_ms, options->step_ms,
+                  fd >= 0);
     time_ms offset = (time_ms)(demo_hash(options->seed, 15, 0) % (uint64_t)options->step_ms);
-    grid_init(&w->kube_grid, options->window, offset, kube_step);
+    grid_init(&w->kube_grid, options->window, offset, kube_step, fd >= 0);
 }
 
 void demo_writer_release(struct demo_writer *w)

@@ -16,7 +16,7 @@
 struct demo_grid {
     time_ms first, step;
     size_t n;
-    char (*stamps)[DEMO_STAMP_BYTES];
+    char (*stamps)[DEMO_STAMP_BYTES]; /* NULL where no text is written */
 };
 
 /* The values of a series: at(context, t) / 10^places. */
@@ -48,6 +48,7 @@ struct demo_writer {
 char *demo_put_number(char *p, uint64_t v);
 char *demo_put_fixed(char *p, uint64_t v, int places);
 
+/* fd -1: `series` will be set, no text is written. */
 void demo_writer_init(struct demo_writer *w, const struct demo_fleet *fleet, int fd);
 /* The end mark, and everything out. */
 void demo_put_end(struct demo_writer *w);
