@@ -117,10 +117,7 @@ static enum err read_selector(const struct config_node *values, struct label *la
 
 static enum err read_percent(struct config_node node, int64_t *ret, struct error *err)
 {
-    struct str text = config_text(node);
-    if (text.n && text.p[text.n - 1] == '%')
-        text.n--;
-    if (decimal_parse(text, PERCENT_PLACES, PERCENT_WHOLE, ret))
+    if (percent_parse(config_text(node), PERCENT_PLACES, PERCENT_WHOLE, ret))
         return ERR_OK;
     return config_error(node, err, "percent is from 0 to 100, such as 30 or 12.5");
 }

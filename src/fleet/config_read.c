@@ -118,9 +118,7 @@ static enum err read_idle_power(struct config *config, struct config_node node, 
     config->idle.power_auto = str_eq(text, STR("auto"));
     if (config->idle.power_auto)
         return ERR_OK;
-    if (text.n && text.p[text.n - 1] == '%')
-        text.n--;
-    if (decimal_parse(text, 7, NANO, &config->idle.power_below))
+    if (percent_parse(text, 7, NANO, &config->idle.power_below))
         return ERR_OK;
     return config_error(node, err, "idle_power is auto or a percentage such as 15%%");
 }

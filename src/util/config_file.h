@@ -71,5 +71,7 @@ bool duration_parse(struct str text, time_ms bare, time_ms *ret);
 /* Decimal text -> integer of 10^-places, exact; false where it has more places, is negative, no
  * number or above max. */
 bool decimal_parse(struct str text, int places, int64_t max, int64_t *ret);
+/* The same of "12.5", "12.5%" or "12.5 %". */
+bool percent_parse(struct str text, int places, int64_t max, int64_t *ret);
 
 #endif

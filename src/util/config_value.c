@@ -55,6 +55,15 @@ bool decimal_parse(struct str text, int places, int64_t max, int64_t *ret)
     return true;
 }
 
+bool percent_parse(struct str text, int places, int64_t max, int64_t *ret)
+{
+    if (text.n && text.p[text.n - 1] == '%')
+        text.n--;
+    while (text.n && text.p[text.n - 1] == ' ')
+        text.n--;
+    return decimal_parse(text, places, max, ret);
+}
+
 #define DURATION_MAX (36525 * DAY_MS)
 
 static const struct {
@@ -171,12 +180,7 @@ enum err config_as_ratio(struct config_node node, int64_t *ret, struct error *er
 {
     struct str text = config_text(node);
     bool percent = text.n && text.p[text.n - 1] == '%';
-    if (percent) {
-        text.n--;
-        while (text.n && text.p[text.n - 1] == ' ')
-            text.n--;
-    }
-    if (decimal_parse(text, percent ? 7 : 9, NANO, ret))
+    if (percent ? percent_parse(text, 7, NANO, ret) : decimal_parse(text, 9, NANO, ret))
         return ERR_OK;
     return config_error(node, err, "'%.*s' is no ratio: write it as 0.1 or 10%%",
                         STR_ARG(config_text(node)));
