@@ -660,10 +660,8 @@ enum err http_ask(struct http_client *client, const struct http_request *request
             return error_set(err, ERR_STOPPED, "stopped while reading %s", client->site->url);
         ret_answer->tries++;
         enum err e = ask_once(client, request, ret_answer, &again, err);
-        if (e == ERR_OK || !again)
-            return e;
-        if (ret_answer->tries > client->site->retries) {
-            if (err)
+        if (e == ERR_OK || !again || ret_answer->tries > client->site->retries) {
+            if (e != ERR_OK && err && ret_answer->tries > 1)
                 snprintf(err->text + strlen(err->text), sizeof err->text - strlen(err->text),
                          " (after %d tries)", ret_answer->tries);
             return e;

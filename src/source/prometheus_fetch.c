@@ -65,6 +65,9 @@ static bool run_piece(struct run *run, struct asker *asker, const struct piece *
     }
     if (asker->too_large && !timed_out && plan_halve(run->plan, piece))
         return true;
+    if (asker->too_large && e == ERR_LIMIT && !err.text[sizeof err.text / 2])
+        strcat(err.text, "; that is for a minute of it: narrow it with --matcher, or raise the "
+                         "server's limit");
     if (e != ERR_STOPPED)
         error_prefix(&err, "reading %s", piece->metric->name);
     run_fail(run, e, &err);

@@ -70,15 +70,20 @@ static enum err json_finish(void *context, struct error *err)
     return e;
 }
 
-/* What is no JSON is no Prometheus, where nothing else was read from it yet. */
+/* What is no JSON with a status is no Prometheus. */
 static enum err no_prometheus(const struct answering *answering, enum err e, struct error *err)
 {
+    const char *url = http_site_url(answering->asker->prometheus->site);
     const struct query_json_answer *answer =
         answering->json ? query_json_answer(answering->json) : NULL;
-    if ((e == ERR_PARSE || e == ERR_PROTOCOL) && answer && !answer->status_seen)
-        error_prefix(err, "%s does not answer as a Prometheus server",
-                     http_site_url(answering->asker->prometheus->site));
-    return e;
+    if ((e != ERR_PARSE && e != ERR_PROTOCOL) || !answer || answer->status_seen || !err ||
+        str_starts(str_of(err->text), str_of(url)))
+        return e;
+    struct error why = *err;
+    return error_set(err, e,
+                     "%s does not answer as a Prometheus server (%.300s): is the address right, "
+                     "with its port and path prefix?",
+                     url, why.text);
 }
 
 /* GET, or POST where the question is long. form: url-encoded. */

@@ -60,12 +60,19 @@ static enum err read_begin(void *context, const struct http_answer *answer, stru
     return ERR_OK;
 }
 
+static enum err named(const struct reading *reading, enum err e, struct error *err)
+{
+    if (e != ERR_OK)
+        error_prefix(err, "%s", http_site_url(reading->asker->prometheus->site));
+    return e;
+}
+
 static enum err read_piece(void *context, struct str bytes, struct error *err)
 {
     struct reading *reading = context;
     atomic_fetch_add_explicit(&reading->asker->tally->bytes, bytes.n, memory_order_relaxed);
     if (reading->stream)
-        return remote_read_stream_feed(reading->stream, bytes, err);
+        return named(reading, remote_read_stream_feed(reading->stream, bytes, err), err);
     if (reading->body.n + bytes.n > SAMPLES_BODY_MAX) {
         reading->asker->too_large = true;
         return error_set(err, ERR_LIMIT, "an answer of remote read is larger than %zu MiB",
@@ -88,7 +95,7 @@ static enum err read_finish(void *context, struct error *err)
         reading->histograms += stats.histograms;
     }
     delivery_flush(reading->asker->delivery);
-    return e;
+    return named(reading, e, err);
 }
 
 /* Chunks that could not be decoded although their frame's checksum was right. */
