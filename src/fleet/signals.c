@@ -224,7 +224,7 @@ static struct cleaning cleaning_of(enum signal signal, enum signal_unit unit)
     case SIGNAL_COUNT:
         break;
     }
-    invariant(!"a signal");
+    invariant_failed("a signal", __FILE__, __LINE__);
 }
 
 /* Whole units and the rest apart: the product of a large counter would not fit a double exactly. */
