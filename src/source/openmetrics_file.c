@@ -444,7 +444,7 @@ static enum err openmetrics_fetch(struct source *base, const struct fetch *fetch
 {
     struct pass pass = {.source = (struct openmetrics *)base,
                         .intake = intake,
-                        .fetch = *fetch,
+                        .fetch = {.kube = fetch->kube, .gpu = fetch->kube},
                         .progress = progress};
     return pass_files(&pass, err);
 }

@@ -157,10 +157,15 @@ static struct plan_lane *make_lanes(const struct prometheus *prometheus, const s
     size_t wanted_n, n = 0;
     const struct wanted_metric *wanted = wanted_metrics(&wanted_n);
     struct plan_lane *lanes = mem_zalloc(wanted_n, sizeof *lanes);
+    bool nodes_recorded = false;
+    for (size_t i = 0; i < wanted_n; i++)
+        nodes_recorded = nodes_recorded || (strcmp(wanted[i].name, "kube_node_info") == 0 &&
+                                            prometheus->present && prometheus->present[i]);
     for (size_t i = 0; i < wanted_n; i++) {
         if (prometheus->present && !prometheus->present[i])
             continue;
-        const struct span *span = wanted[i].group == METRIC_GROUP_KUBE ? &fetch->kube : &fetch->gpu;
+        bool wide = wanted[i].group == METRIC_GROUP_KUBE || !nodes_recorded;
+        const struct span *span = wide ? &fetch->kube : &fetch->gpu;
         if (span->from <= span->to)
             lanes[n++] =
                 (struct plan_lane){.metric = &wanted[i], .first = span->from, .last = span->to};
