@@ -23,9 +23,10 @@ void engine_reach(const struct settings *settings, struct span hours, struct spa
     time_ms gap = settings->gap_ms + settings->frozen_ms;
     time_ms before = gap > REACH_GPU_MS ? gap : REACH_GPU_MS;
     time_ms after = gap > REACH_GPU_AFTER_MS ? gap : REACH_GPU_AFTER_MS;
-    *ret_kube =
-        (struct span){hours.from - settings->node_break_ms, hours.to + settings->node_break_ms};
+    time_ms record = settings->node_break_ms;
     *ret_gpu = (struct span){hours.from - before, hours.to + after};
+    *ret_kube = (struct span){hours.from - (record > before ? record : before),
+                              hours.to + (record > after ? record : after)};
 }
 
 enum err intake_restore(struct intake *intake, struct str carry, struct error *err)
