@@ -442,6 +442,8 @@ static enum err openmetrics_fetch(struct source *base, const struct fetch *fetch
                                   struct intake *intake, struct progress *progress,
                                   struct error *err)
 {
+    /* A file is read anyway: samples come as widely as records, since where there are no records it
+     * is samples that tell that a node was up. */
     struct pass pass = {.source = (struct openmetrics *)base,
                         .intake = intake,
                         .fetch = {.kube = fetch->kube, .gpu = fetch->kube},

@@ -185,14 +185,16 @@ static inline void recorder_settle(void)
 {
     for (size_t i = 0; i < recorder.n; i++) {
         struct recorded_series *series = recorder.series[i];
-        qsort(series->samples, series->n, sizeof *series->samples, recorder_by_stamp);
+        if (series->n)
+            qsort(series->samples, series->n, sizeof *series->samples, recorder_by_stamp);
         size_t kept = 0;
         for (size_t k = 0; k < series->n; k++)
             if (kept == 0 || series->samples[k].t != series->samples[kept - 1].t)
                 series->samples[kept++] = series->samples[k];
         series->n = kept;
     }
-    qsort(recorder.series, recorder.n, sizeof *recorder.series, recorder_by_text);
+    if (recorder.n)
+        qsort(recorder.series, recorder.n, sizeof *recorder.series, recorder_by_text);
 }
 
 static inline const struct recorded_series *recorder_find(const char *text)
