@@ -228,6 +228,8 @@ static enum err window_of_files(struct flow *flow, struct error *err)
         double rate;
         progress.what = source->id;
         enum err code = source->ops->survey(source, EVERYTHING, &extent, &rate, &progress, err);
+        if (code == ERR_IO)
+            error_prefix(err, "reading telemetry");
         if (code != ERR_OK)
             return code;
         if (strcmp(source->ops->kind, "kube-json") == 0 || extent.from > extent.to)

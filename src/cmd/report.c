@@ -1,6 +1,8 @@
 /* report: the query that the options describe, and its rendering. */
 #include "report/report.h"
 
+#include <stdlib.h>
+
 #include "cmd/cmd.h"
 #include "cmd/flow.h"
 #include "cmd/output.h"
@@ -66,6 +68,16 @@ static enum err run_overview(struct flow *flow, const struct query *query, struc
     return query_run(flow->store, &overview, ret, err);
 }
 
+/* What was wrong in the price files, in an array that the caller frees. */
+static const char **price_problems(const struct flow *flow, size_t *ret_n)
+{
+    const struct price_problem *problems = prices_problems(flow->config->prices, ret_n);
+    const char **texts = mem_zalloc(*ret_n + 1, sizeof *texts);
+    for (size_t i = 0; i < *ret_n; i++)
+        texts[i] = problems[i].text;
+    return texts;
+}
+
 /* What to look at next, as commands that can be typed as they stand. */
 static size_t next_lines(const struct flow *flow, const char **ret)
 {
@@ -101,6 +113,8 @@ static enum err print_report(struct flow *flow, const struct result *result,
                             .colour = output_colour(),
                             .next = next};
     report.next_n = next_lines(flow, next);
+    const char **problems = price_problems(flow, &report.problems_n);
+    report.problems = problems;
     struct strbuf text = {0};
     report_render(&report, format, &text);
     *ret_incomplete = report_incomplete(&report);
@@ -108,6 +122,7 @@ static enum err print_report(struct flow *flow, const struct result *result,
     if (code == ERR_OK)
         code = output_finish(err);
     strbuf_release(&text);
+    free(problems);
     return code;
 }
 

@@ -35,6 +35,8 @@ struct report {
     bool residual;                 /* node_split: residual */
     size_t columns;                /* of the terminal; 0: not a terminal */
     bool colour;
+    const char *const *problems; /* of price files: what was left out; problems_n of them */
+    size_t problems_n;
     const char *const *next; /* "gputally …" lines under the table; next_n of them */
     size_t next_n;
 };

@@ -138,6 +138,14 @@ static const struct flag_sentence flag_sentences[] = {
      " is booked on the namespace as team: no owner rules are configured (--owners FILE)", false},
 };
 
+static void say_problems(struct draft *draft)
+{
+    for (size_t i = 0; i < draft->report->problems_n; i++) {
+        strbuf_add(&draft->text, str_of(draft->report->problems[i]));
+        put(draft, STATEMENT_CAUTION, "prices", STR("prices"));
+    }
+}
+
 static void say_flags(struct draft *draft)
 {
     const struct figures *total = all_rows(draft->report);
@@ -306,6 +314,7 @@ static void build(const struct report *report, struct statements *list, bool rol
         say_notes_rolled_up(&draft);
     else
         say_notes(&draft);
+    say_problems(&draft);
     say_flags(&draft);
     say_unknown(&draft);
     say_unowned(&draft);
