@@ -1,28 +1,14 @@
 /* What benchmarks read, made from a fixed seed: a fleet's exporter lines as dcgm-exporter prints
- * them, and helpers to time and report. Values are synthetic: noise on power and activity. */
+ * them. Values are synthetic: noise on power and activity. */
 #ifndef GPUTALLY_BENCH_DATA_H
 #define GPUTALLY_BENCH_DATA_H
 
-#include <linux/perf_event.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "util/str.h"
-
-#define BENCH_RUNS_MAX 31
-
-static inline double bench_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 static inline uint64_t bench_next(uint64_t *seed)
 {
@@ -44,37 +30,6 @@ static inline double bench_noise(uint64_t *seed)
     for (int i = 0; i < 12; i++)
         sum += bench_unit(seed);
     return sum - 6;
-}
-
-static inline int bench_order(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static inline double bench_median(double *values, size_t n)
-{
-    qsort(values, n, sizeof *values, bench_order);
-    return values[n / 2];
-}
-
-/* Instructions of this thread in user space; -1 where the kernel does not count them. */
-static inline int bench_counter(void)
-{
-    struct perf_event_attr attr = {.type = PERF_TYPE_HARDWARE,
-                                   .size = sizeof attr,
-                                   .config = PERF_COUNT_HW_INSTRUCTIONS,
-                                   .exclude_kernel = 1,
-                                   .exclude_hv = 1};
-    return (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0);
-}
-
-static inline double bench_count(int counter)
-{
-    uint64_t count = 0;
-    if (counter < 0 || read(counter, &count, sizeof count) != (ssize_t)sizeof count)
-        return NAN;
-    return (double)count;
 }
 
 /* The families that dcgm-exporter exposes by default and that carry most of the bytes. */

@@ -1,11 +1,11 @@
 /* Exposition text to values, one thread: the same targets scraped again, labels never seen, and
- * a file in which each series' samples stand together. Medians of RUNS. */
+ * a file in which each series' samples stand together. */
 #include "bench_data.h"
+#include "measure.h"
 #include "wire/promtext.h"
 
 #define GPUS 1000
 #define STEPS 240
-#define RUNS 11
 #define PIECE ((size_t)256 << 10)
 
 struct sums {
@@ -41,43 +41,44 @@ static void read_text(struct promtext *x, struct str text)
     promtext_finish(x);
 }
 
-/* fresh: forget all heads before each run. */
-static void bench(const char *name, struct str text, bool fresh, int counter)
+struct job {
+    struct promtext *x;
+    struct str text;
+    bool fresh; /* forget all heads before each run */
+    struct sums *sums;
+};
+
+static void run(void *context)
+{
+    struct job *job = context;
+    if (job->fresh)
+        promtext_forget(job->x);
+    job->sums->samples = 0;
+    read_text(job->x, job->text);
+}
+
+static void bench(const char *name, struct str text, bool fresh)
 {
     struct sums sums = {0};
     struct promtext_sink sink = {&sums, on_series, on_samples, NULL};
-    struct promtext *x = promtext_new(PROMTEXT_OPENMETRICS, &sink);
-    double seconds[RUNS], instructions[RUNS];
-    read_text(x, text);
-    for (int run = 0; run < RUNS; run++) {
-        if (fresh)
-            promtext_forget(x);
-        sums.samples = 0;
-        double before = bench_count(counter), start = bench_now();
-        read_text(x, text);
-        seconds[run] = bench_now() - start;
-        instructions[run] = bench_count(counter) - before;
-    }
-    double s = bench_median(seconds, RUNS), n = (double)sums.samples;
-    printf("promtext %-12s %7.0f MB/s %6.2f M samples/s %6.1f ns/sample %6.0f instructions/sample "
-           "(%zu MB, %.0f heads tokenised a run)\n",
-           name, (double)text.n / s / 1e6, n / s / 1e6, s / n * 1e9,
-           bench_median(instructions, RUNS) / n, text.n / 1000000,
-           (double)promtext_stats(x)->heads);
-    promtext_free(x);
+    struct job job = {promtext_new(PROMTEXT_OPENMETRICS, &sink), text, fresh, &sums};
+    measure(name, "byte", (double)text.n, run, &job);
+    fprintf(stderr, "%s: %zu MB, %.0f bytes a sample, %.0f heads tokenised a run\n", name,
+            text.n / 1000000, (double)text.n / (double)sums.samples,
+            (double)promtext_stats(job.x)->heads);
+    promtext_free(job.x);
 }
 
 int main(void)
 {
     uint64_t seed = 42;
-    int counter = bench_counter();
     struct strbuf text = {0};
     bench_scrape(&text, GPUS, &seed);
-    bench("known", strbuf_str(&text), false, counter);
-    bench("unseen", strbuf_str(&text), true, counter);
+    bench("exposition text, known targets", strbuf_str(&text), false);
+    bench("exposition text, labels unseen", strbuf_str(&text), true);
     strbuf_clear(&text);
     bench_openmetrics(&text, 40, STEPS, &seed);
-    bench("file", strbuf_str(&text), true, counter);
+    bench("OpenMetrics file, series together", strbuf_str(&text), true);
     strbuf_release(&text);
     return 0;
 }

@@ -16,7 +16,8 @@
 
 #define SAMPLE_BITS_MAX (4 + 64 + 2 + 5 + 6 + 64)
 #define LOOK_AHEAD ((size_t)(SAMPLE_BITS_MAX / 8 + 1 + 8))
-#define PEEK_BITS 56u /* bits of a peek that are good after the time's one bit was taken */
+#define PEEK_BITS 57u /* bits of a peek that are good wherever it begins */
+#define RUN 8u        /* samples without any change that are put at once */
 
 struct bits {
     const uint8_t *base;
@@ -71,16 +72,17 @@ static inline uint64_t take_dod(struct bits *bits, uint64_t word)
     return raw > UINT64_C(1) << (n - 1) ? raw - (UINT64_C(1) << n) : raw;
 }
 
-/* The value's turn; word is the peek at the position, of which PEEK_BITS bits are good. */
+/* The value's turn; word is the peek at the position. Its bits are loaded anew even where the peek
+ * has them: whether it does is a coin toss in noisy data, a load is not. */
 static inline bool take_value(struct bits *bits, uint64_t word, struct series_state *state)
 {
     if (!(word >> 63)) {
         bits->at += 1;
         return true;
     }
-    unsigned head = 2;
+    bits->at += 2;
     if (word >> 62 & 1) {
-        head = 13;
+        bits->at += 11;
         state->lead = (unsigned)(word >> 57) & 31;
         state->width = (unsigned)(word >> 51) & 63;
         if (state->width == 0)
@@ -88,16 +90,33 @@ static inline bool take_value(struct bits *bits, uint64_t word, struct series_st
         if (state->lead + state->width > 64)
             return false;
     }
-    bits->at += head;
     uint64_t raw;
-    if (head + state->width <= PEEK_BITS) {
-        raw = word << head >> (64 - state->width);
+    if (state->width <= PEEK_BITS) {
+        raw = peek(bits->base, bits->at) >> (64 - state->width);
         bits->at += state->width;
     } else {
         raw = take(bits, state->width);
     }
     state->value ^= raw << (64 - state->lead - state->width);
     return true;
+}
+
+static inline void put(const struct series_state *state, size_t i, time_ms *t, double *v)
+{
+    t[i] = (time_ms)state->t;
+    memcpy(&v[i], &state->value, sizeof v[i]);
+}
+
+/* RUN samples that are like the ones before. */
+static inline void put_run(struct series_state *state, size_t i, time_ms *t, double *v)
+{
+    double value;
+    memcpy(&value, &state->value, sizeof value);
+    for (unsigned k = 0; k < RUN; k++) {
+        t[i + k] = (time_ms)(state->t + (k + 1) * state->delta);
+        v[i + k] = value;
+    }
+    state->t += RUN * state->delta;
 }
 
 /* Decode from sample i on while positions allow; returns how far it came, *ret_sound false where a
@@ -110,6 +129,12 @@ static inline size_t run(struct bits *restrict into, struct series_state *restri
     bool sound = true;
     while (i < n && bits.at <= bits.stop) {
         uint64_t word = peek(bits.base, bits.at);
+        if (!(word >> (64 - 2 * RUN)) && n - i >= RUN && bits.at + 2 * RUN <= bits.stop) {
+            put_run(&state, i, t, v);
+            bits.at += 2 * RUN;
+            i += RUN;
+            continue;
+        }
         if (!(word >> 63)) {
             bits.at += 1;
             word <<= 1;
@@ -122,9 +147,7 @@ static inline size_t run(struct bits *restrict into, struct series_state *restri
             sound = false;
             break;
         }
-        t[i] = (time_ms)state.t;
-        memcpy(&v[i], &state.value, sizeof v[i]);
-        i++;
+        put(&state, i++, t, v);
     }
     *into = bits;
     *with = state;
@@ -145,8 +168,7 @@ static size_t decode_rest(const char *p, const char *end, struct series_state *s
         if (!take_value(&bits, peek(bits.base, 0), state))
             return i;
         second = false;
-        t[i] = (time_ms)state->t;
-        memcpy(&v[i], &state->value, sizeof v[i]);
+        put(state, i, t, v);
         i = run(&bits, state, i + 1, n, t, v, &sound);
         if (i == n || !sound)
             return i;
@@ -158,9 +180,7 @@ static size_t decode_rest(const char *p, const char *end, struct series_state *s
     if (second) {
         if (!take_value(&bits, peek(tail, 0), state) || bits.at > bits.stop)
             return i;
-        t[i] = (time_ms)state->t;
-        memcpy(&v[i], &state->value, sizeof v[i]);
-        i++;
+        put(state, i++, t, v);
     }
     i = run(&bits, state, i, n, t, v, &sound);
     return bits.at > bits.stop && sound ? i - 1 : i;
@@ -183,8 +203,7 @@ enum err xor_chunk_decode(struct str data, time_ms *t, double *v, size_t room, s
         goto cut;
     struct series_state state = {.t = first >> 1 ^ -(first & 1),
                                  .value = peek((const uint8_t *)p, 0)};
-    t[0] = (time_ms)state.t;
-    memcpy(&v[0], &state.value, sizeof v[0]);
+    put(&state, 0, t, v);
     got = 1;
     p += 8;
     if (n > 1) {

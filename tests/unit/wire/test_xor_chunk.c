@@ -1,4 +1,4 @@
-/* Against an encoder written here from tsdb/docs/format/chunks.md, bit by bit, and by hand. The
+/* Against the encoder of tests/lib, and by hand. The
  * chunks of a real server are in test_remote_read.c. */
 #include <math.h>
 #include <setjmp.h>
@@ -11,95 +11,21 @@
 
 #include <cmocka.h>
 
+#include "../../lib/xor_encode.h"
 #include "wire/xor_chunk.h"
 
 #define BYTES_MAX ((size_t)2 << 20)
 
 static uint8_t bytes[BYTES_MAX];
-static size_t bit;
 static time_ms t[XOR_CHUNK_SAMPLES_MAX], got_t[XOR_CHUNK_SAMPLES_MAX];
 static double v[XOR_CHUNK_SAMPLES_MAX], got_v[XOR_CHUNK_SAMPLES_MAX];
 
-static void put(uint64_t value, unsigned n)
-{
-    while (n--) {
-        if (value >> n & 1)
-            bytes[bit / 8] |= (uint8_t)(0x80 >> bit % 8);
-        bit++;
-    }
-}
-
-static void put_varint(uint64_t value)
-{
-    for (; value >= 128; value >>= 7)
-        put(value | 128, 8);
-    put(value, 8);
-}
-
-static uint64_t bits_of(double value)
-{
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
-static bool fits(int64_t dod, unsigned n)
-{
-    return dod >= -(INT64_C(1) << (n - 1)) + 1 && dod <= INT64_C(1) << (n - 1);
-}
-
-static void put_dod(int64_t dod)
-{
-    uint64_t bits = (uint64_t)dod;
-    if (dod == 0)
-        put(0, 1);
-    else if (fits(dod, 14))
-        put(2, 2), put(bits & 0x3fff, 14);
-    else if (fits(dod, 17))
-        put(6, 3), put(bits & 0x1ffff, 17);
-    else if (fits(dod, 20))
-        put(14, 4), put(bits & 0xfffff, 20);
-    else
-        put(15, 4), put(bits, 64);
-}
-
-/* Returns the chunk's bytes, of samples 0..n. */
+/* The chunk of samples 0..n. */
 static struct str encode(size_t n)
 {
-    unsigned lead = 99, trail = 0;
+    struct xor_encoder to = {bytes, 0};
     memset(bytes, 0, sizeof bytes);
-    bit = 0;
-    put(n, 16);
-    for (size_t i = 0; i < n; i++) {
-        uint64_t delta = i ? (uint64_t)(t[i] - t[i - 1]) : 0;
-        if (i == 0) {
-            put_varint((uint64_t)t[0] << 1 ^ (uint64_t)(t[0] >> 63));
-            put(bits_of(v[0]), 64);
-            continue;
-        }
-        if (i == 1)
-            put_varint(delta);
-        else
-            put_dod((int64_t)(delta - (uint64_t)(t[i - 1] - t[i - 2])));
-        uint64_t diff = bits_of(v[i]) ^ bits_of(v[i - 1]);
-        if (!diff) {
-            put(0, 1);
-            continue;
-        }
-        unsigned l = (unsigned)__builtin_clzll(diff), r = (unsigned)__builtin_ctzll(diff);
-        l = l > 31 ? 31 : l;
-        if (lead != 99 && l >= lead && r >= trail) {
-            put(2, 2);
-        } else {
-            lead = l;
-            trail = r;
-            put(3, 2);
-            put(lead, 5);
-            put(64 - lead - trail, 6); /* 64 is written as 0 */
-        }
-        put(diff >> trail, 64 - lead - trail);
-    }
-    return (struct str){(const char *)bytes, (bit + 7) / 8};
+    return xor_encode(&to, t, v, n);
 }
 
 /* Decode from a copy that ends where the chunk does, so that a sanitizer sees every byte too far.
@@ -117,7 +43,7 @@ static enum err decode(struct str chunk, size_t room, size_t *ret_n)
 static void same(size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        if (got_t[i] != t[i] || bits_of(got_v[i]) != bits_of(v[i]))
+        if (got_t[i] != t[i] || xor_bits(got_v[i]) != xor_bits(v[i]))
             fail_msg("sample %zu: %lld %a, expected %lld %a", i, (long long)got_t[i], got_v[i],
                      (long long)t[i], v[i]);
     }
@@ -212,7 +138,7 @@ static void random_chunks_come_back(void **state)
         for (size_t i = 1; i < n; i++) {
             time_ms step = next() % 8 >= calm ? 30000 : (time_ms)(next() >> (20 + next() % 44));
             t[i] = t[i - 1] + step;
-            uint64_t bits = bits_of(v[i - 1]) ^ (next() % 8 >= calm ? 0 : next() >> width);
+            uint64_t bits = xor_bits(v[i - 1]) ^ (next() % 8 >= calm ? 0 : next() >> width);
             memcpy(&v[i], &bits, sizeof bits);
         }
         round_trip(n);
@@ -253,18 +179,18 @@ static void a_chunk_cut_anywhere_gives_what_is_whole(void **state)
 static void a_window_beyond_the_value_is_refused(void **state)
 {
     (void)state;
+    struct xor_encoder to = {bytes, 0};
     memset(bytes, 0, sizeof bytes);
-    bit = 0;
-    put(2, 16);
-    put(0, 8);
-    put(0, 64);
-    put(0, 8);
-    put(3, 2);
-    put(31, 5); /* 31 leading zeros and 63 bits */
-    put(63, 6);
-    put(0, 64);
+    xor_put(&to, 2, 16);
+    xor_put(&to, 0, 8);
+    xor_put(&to, 0, 64);
+    xor_put(&to, 0, 8);
+    xor_put(&to, 3, 2);
+    xor_put(&to, 31, 5); /* 31 leading zeros and 63 bits */
+    xor_put(&to, 63, 6);
+    xor_put(&to, 0, 64);
     size_t n;
-    assert_int_equal(decode((struct str){(const char *)bytes, (bit + 7) / 8}, 2, &n), ERR_PARSE);
+    assert_int_equal(decode((struct str){(const char *)bytes, (to.bit + 7) / 8}, 2, &n), ERR_PARSE);
     assert_int_equal(n, 1);
 }
 
