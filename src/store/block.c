@@ -1,231 +1,460 @@
+/* Laying blocks open: the reading half. Packing is in block_pack.c, and must match step by step. */
 #include "store/block.h"
 
 #include <stdlib.h>
-#include <zstd.h>
 
-#define FORMAT 1
-#define ZSTD_LEVEL 3
-#define PLAIN_MAX ((size_t)1 << 30)
+#include "store/block_format.h"
 
-enum type { TYPE_I64, TYPE_U32, TYPE_NAME, TYPE_CAPACITY, TYPE_WORKLOAD };
-struct column {
-    uint16_t at;
-    uint8_t type, count; /* count: of neighbours in an array */
-};
-#define ROW(field, type_, count_)                                                                  \
-    {                                                                                              \
-        offsetof(struct row, field), type_, count_                                                 \
-    }
-#define NODE_HOUR(field, type_)                                                                    \
-    {                                                                                              \
-        offsetof(struct node_hour, field), type_, 1                                                \
-    }
-
-static const struct column row_columns[] = {
-    ROW(key.hour, TYPE_I64, 1),
-    ROW(key.cluster, TYPE_NAME, 8),
-    ROW(facts.model, TYPE_NAME, 7),
-    ROW(facts.capacity, TYPE_CAPACITY, 1),
-    ROW(facts.type, TYPE_WORKLOAD, 1),
-    ROW(flags, TYPE_U32, 1),
-    ROW(cost, TYPE_I64, 1),
-    ROW(category, TYPE_I64, CATEGORY_COUNT),
-    ROW(held_ms, TYPE_I64, 2 + STATE_COUNT),
-    ROW(share_den, TYPE_U32, 1),
-    ROW(gpu_num, TYPE_I64, 3 + STATE_COUNT),
-    ROW(hist_u_num, TYPE_I64, HISTOGRAM_BINS),
-    ROW(hist_e_num, TYPE_I64, HISTOGRAM_BINS),
-    ROW(gpu_u_num, TYPE_I64, 1),
-    ROW(u, TYPE_I64, 2),
-    ROW(measure, TYPE_I64, MEASURE_COUNT),
-    ROW(measure_seen_ms, TYPE_I64, MEASURE_COUNT),
-    ROW(mem_byte_ms, TYPE_I64, 1),
-    ROW(mem_seen_ms, TYPE_I64, 3),
-    ROW(energy_mj, TYPE_I64, 1),
-    ROW(work, TYPE_I64, WORK_COUNT),
-};
-static const struct column node_hour_columns[] = {
-    NODE_HOUR(hour, TYPE_I64),   NODE_HOUR(cluster, TYPE_NAME),
-    NODE_HOUR(node, TYPE_NAME),  NODE_HOUR(instance_type, TYPE_NAME),
-    NODE_HOUR(pool, TYPE_NAME),  NODE_HOUR(region, TYPE_NAME),
-    NODE_HOUR(cloud, TYPE_NAME), NODE_HOUR(capacity, TYPE_CAPACITY),
-    NODE_HOUR(price, TYPE_I64),  NODE_HOUR(booked, TYPE_I64),
-    NODE_HOUR(up_ms, TYPE_I64),  NODE_HOUR(gpus, TYPE_U32),
-    NODE_HOUR(flags, TYPE_U32),  NODE_HOUR(price_source, TYPE_NAME),
-};
-#define COLUMNS(table) (table), sizeof(table) / sizeof *(table)
-
-static void put_varint(struct strbuf *out, uint64_t v)
+void block_reserve(struct block *block, size_t series_n, size_t rows_n)
 {
-    while (v >= 128) {
-        strbuf_addc(out, (char)(v | 128));
-        v >>= 7;
+    if (series_n > block->series_room) {
+        block->series = mem_realloc(block->series, series_n, sizeof *block->series);
+        block->starts = mem_realloc(block->starts, series_n + 1, sizeof *block->starts);
+        block->series_room = series_n;
     }
-    strbuf_addc(out, (char)v);
+    if (rows_n > block->rows_room || !block->scratch) {
+        size_t room = rows_n > 256 ? rows_n : 256;
+        for (int c = 0; c < ROW_COLUMNS; c++)
+            block->columns[c] = mem_realloc(block->columns[c], room, sizeof(int64_t));
+        block->hours = mem_realloc(block->hours, room, 1);
+        block->scratch = mem_realloc(block->scratch, 4 * room, sizeof(int64_t));
+        block->rows_room = room;
+    }
 }
 
-static bool get_varint(struct str *in, uint64_t *ret)
+void block_release(struct block *block)
 {
-    uint64_t v = 0;
-    for (int shift = 0; shift < 64 && in->n; shift += 7) {
-        uint8_t byte = (uint8_t)*in->p++;
-        in->n--;
-        v |= (uint64_t)(byte & 127) << shift;
-        if (byte < 128) {
-            *ret = v;
-            return true;
-        }
+    for (int c = 0; c < ROW_COLUMNS; c++)
+        free(block->columns[c]);
+    free(block->series);
+    free(block->starts);
+    free(block->hours);
+    free(block->scratch);
+    arena_release(&block->texts);
+    strbuf_release(&block->bytes);
+    *block = (struct block){0};
+}
+
+/* In place of what was wanted where names stay in the block. */
+static name_t kind_of(struct names *names, struct str workload)
+{
+    const char *slash = workload.n ? memchr(workload.p, '/', workload.n) : NULL;
+    if (slash)
+        workload.n = (size_t)(slash - workload.p);
+    return names_put(names, workload);
+}
+
+struct series_reader {
+    struct store *store;
+    struct block *block;
+    struct strings strings;
+    name_t *of_string, *kind_of_string; /* [index]; 0 is none */
+    enum block_names names;
+};
+
+static void resolve_strings(struct series_reader *reader)
+{
+    struct arena *arena = &reader->block->texts;
+    size_t bytes = (reader->strings.n + 1) * sizeof(name_t);
+    struct names *names = reader->store->names;
+    reader->of_string = arena_zalloc(arena, bytes);
+    reader->kind_of_string = reader->of_string;
+    if (reader->names == BLOCK_NAMES_ALL) {
+        for (size_t i = 0; i < reader->strings.n; i++)
+            reader->of_string[i + 1] = names_put(names, reader->strings.texts[i]);
+        return;
+    }
+    reader->kind_of_string = arena_zalloc(arena, bytes);
+    name_t some = names_put(names, STR("(pod)"));
+    for (size_t i = 0; i < reader->strings.n; i++) {
+        reader->of_string[i + 1] = some;
+        struct str text = reader->strings.texts[i];
+        if (text.n && memchr(text.p, '/', text.n))
+            reader->kind_of_string[i + 1] = kind_of(names, text);
+    }
+}
+
+static bool string_name(const struct series_reader *reader, const name_t *table, int64_t index,
+                        name_t *ret)
+{
+    if (index < 0 || (uint64_t)index > reader->strings.n)
+        return false;
+    *ret = table[index];
+    return true;
+}
+
+static bool set_series_field(const struct series_reader *reader, enum series_column column,
+                             struct series *series, int64_t v)
+{
+    const struct store *store = reader->store;
+    struct row_key *key = &series->key;
+    struct row_facts *facts = &series->facts;
+    uint64_t id = (uint64_t)v;
+    switch (column) {
+    case SERIES_DEVICE:
+        return dictionary_get(store, id, &key->device);
+    case SERIES_INSTANCE:
+        return dictionary_get(store, id, &key->instance);
+    case SERIES_NAMESPACE:
+        return dictionary_get(store, id, &key->namespace);
+    case SERIES_CONTAINER:
+        return dictionary_get(store, id, &key->container);
+    case SERIES_MODEL:
+        return dictionary_get(store, id, &facts->model);
+    case SERIES_OWNER:
+        return dictionary_get(store, id, &facts->owner);
+    case SERIES_INSTANCE_TYPE:
+        return dictionary_get(store, id, &facts->instance_type);
+    case SERIES_POOL:
+        return dictionary_get(store, id, &facts->pool);
+    case SERIES_REGION:
+        return dictionary_get(store, id, &facts->region);
+    case SERIES_CLOUD:
+        return dictionary_get(store, id, &facts->cloud);
+    case SERIES_CAPACITY:
+        facts->capacity = (enum capacity_type)id;
+        return id < CAPACITY_TYPE_COUNT;
+    case SERIES_TYPE:
+        facts->type = (enum workload_type)id;
+        return id < WORKLOAD_TYPE_COUNT;
+    case SERIES_WORKLOAD:
+        return string_name(reader, reader->kind_of_string, v, &facts->workload);
+    case SERIES_POD:
+        return string_name(reader, reader->of_string, v, &key->pod);
+    case SERIES_UID:
+        return string_name(reader, reader->of_string, v, &key->pod_uid);
+    case SERIES_FIRST_HOUR: /* first hour, how many, and what that gets wrong */
+        series->hours = (uint32_t)id;
+        return id < 24;
+    case SERIES_HOUR_COUNT:
+        if (id > 24)
+            return false;
+        series->hours = ((1u << id) - 1) << series->hours;
+        return true;
+    case SERIES_HOLES:
+        series->hours ^= (uint32_t)id;
+        return series->hours < 1u << 24;
+    case SERIES_SHARE:
+        series->share = (uint32_t)id;
+        return id <= UINT32_MAX;
+    case SERIES_COLUMNS:
+        break;
     }
     return false;
 }
 
-static enum err load(struct store *store, const char *field, int type, int64_t *ret,
-                     struct error *err)
+static bool read_series(struct series_reader *reader, struct str *in, size_t n)
 {
-    name_t name;
-    uint32_t number;
-    switch (type) {
-    case TYPE_I64:
-        memcpy(ret, field, sizeof *ret);
-        return ERR_OK;
-    case TYPE_NAME:
-        memcpy(&name, field, sizeof name);
-        enum err code = dictionary_put(store, name, &number, err);
-        *ret = number;
-        return code;
-    default:
-        memcpy(&number, field, sizeof number);
-        *ret = number;
-        return ERR_OK;
-    }
-}
-
-static bool save(const struct store *store, char *field, int type, int64_t value)
-{
-    uint32_t number = (uint32_t)value;
-    name_t name;
-    switch (type) {
-    case TYPE_I64:
-        memcpy(field, &value, sizeof value);
-        return true;
-    case TYPE_NAME:
-        if (!dictionary_get(store, (uint64_t)value, &name))
+    struct block *block = reader->block;
+    struct group_reader group;
+    int64_t *values = arena_alloc(&block->texts, 2 * n * sizeof *values), *workloads = values + n;
+    if (!group_begin(&group, in, SERIES_COLUMNS))
+        return false;
+    memset(block->series, 0, n * sizeof *block->series);
+    for (enum series_column c = 0; c < SERIES_COLUMNS; c++) {
+        if (!group_get(&group, values, n, (struct runs){NULL, 0}))
             return false;
-        memcpy(field, &name, sizeof name);
-        return true;
-    case TYPE_CAPACITY:
-    case TYPE_WORKLOAD:
-        if (value < 0 ||
-            value >= (type == TYPE_CAPACITY ? CAPACITY_TYPE_COUNT : WORKLOAD_TYPE_COUNT))
-            return false;
-        /* fall through */
-    default:
-        memcpy(field, &number, sizeof number);
-        return true;
+        /* Strings follow each other: workload, its pod, its uid. */
+        if (c == SERIES_POD || c == SERIES_UID)
+            for (size_t s = 0; s < n; s++)
+                values[s] = (int64_t)((uint64_t)values[s] + (uint64_t)workloads[s]);
+        if (c == SERIES_WORKLOAD || c == SERIES_POD)
+            memcpy(workloads, values, n * sizeof *values);
+        for (size_t s = 0; s < n; s++)
+            if (!set_series_field(reader, c, &block->series[s], values[s]))
+                return false;
     }
-}
-
-static size_t size_of(int type)
-{
-    return type == TYPE_I64 ? 8 : 4;
-}
-
-static enum err pack_table(struct store *store, const struct column *columns, size_t columns_n,
-                           const void *items, size_t n, size_t item_size, struct strbuf *plain,
-                           struct error *err)
-{
-    put_varint(plain, n);
-    for (size_t c = 0; c < columns_n; c++)
-        for (size_t k = 0; k < columns[c].count; k++) {
-            int64_t last = 0;
-            size_t at = columns[c].at + k * size_of(columns[c].type);
-            for (size_t i = 0; i < n; i++) {
-                int64_t value;
-                enum err code = load(store, (const char *)items + i * item_size + at,
-                                     columns[c].type, &value, err);
-                if (code)
-                    return code;
-                int64_t step = (int64_t)((uint64_t)value - (uint64_t)last);
-                put_varint(plain, ((uint64_t)step << 1) ^ (uint64_t)(step >> 63));
-                last = value;
-            }
-        }
-    return ERR_OK;
-}
-
-static bool unpack_table(const struct store *store, const struct column *columns, size_t columns_n,
-                         void *items, size_t n, size_t item_size, struct str *in)
-{
-    for (size_t c = 0; c < columns_n; c++)
-        for (size_t k = 0; k < columns[c].count; k++) {
-            uint64_t last = 0, v;
-            size_t at = columns[c].at + k * size_of(columns[c].type);
-            for (size_t i = 0; i < n; i++) {
-                if (!get_varint(in, &v))
-                    return false;
-                last += (v >> 1) ^ (0 - (v & 1));
-                if (!save(store, (char *)items + i * item_size + at, columns[c].type,
-                          (int64_t)last))
-                    return false;
-            }
-        }
+    for (size_t s = 0; s < n; s++) {
+        block->series[s].key.cluster = block->cluster;
+        block->series[s].key.node = block->node;
+    }
     return true;
 }
 
-enum err block_pack(struct store *store, const struct row_batch *batch, struct strbuf *ret,
-                    struct error *err)
+/* Rows follow from the series' hours; their number must be the one that was said. */
+static bool place_rows(struct block *block)
 {
-    struct strbuf plain = {0};
-    strbuf_clear(ret);
-    strbuf_addc(ret, FORMAT);
-    enum err code = pack_table(store, COLUMNS(row_columns), batch->rows, batch->rows_n,
-                               sizeof *batch->rows, &plain, err);
-    if (!code)
-        code = pack_table(store, COLUMNS(node_hour_columns), batch->node_hours, batch->node_hours_n,
-                          sizeof *batch->node_hours, &plain, err);
-    if (!code) {
-        size_t room = ZSTD_compressBound(plain.n);
-        char *packed = mem_alloc(room);
-        size_t n = ZSTD_compress(packed, room, plain.text, plain.n, ZSTD_LEVEL);
-        invariant(!ZSTD_isError(n));
-        strbuf_add(ret, (struct str){packed, n});
-        free(packed);
+    size_t at = 0;
+    for (size_t s = 0; s < block->series_n; s++) {
+        block->starts[s] = (uint32_t)at;
+        for (uint32_t rest = block->series[s].hours; rest; rest &= rest - 1) {
+            if (at == block->rows_n)
+                return false;
+            block->hours[at++] = (uint8_t)__builtin_ctz(rest);
+        }
     }
-    strbuf_release(&plain);
-    return code;
+    block->starts[block->series_n] = (uint32_t)at;
+    return at == block->rows_n;
 }
 
-enum err block_unpack(struct store *store, struct str packed, struct row_batch *batch,
-                      struct error *err)
+static bool set_node_hour_field(const struct store *store, enum node_hour_column column,
+                                struct node_hour *hour, int64_t v)
 {
-    if (packed.n < 2 || packed.p[0] != FORMAT)
-        return db_corrupt(store, "a block of an unknown format", err);
-    unsigned long long n = ZSTD_getFrameContentSize(packed.p + 1, packed.n - 1);
-    if (n > PLAIN_MAX)
-        return db_corrupt(store, "a block without end", err);
-    char *plain = mem_alloc(n);
-    size_t got = ZSTD_decompress(plain, n, packed.p + 1, packed.n - 1);
-    struct str in = {plain, n};
-    uint64_t rows_n, hours_n;
-    bool fine = got == n && get_varint(&in, &rows_n) && rows_n <= BLOCK_ROWS_MAX && rows_n <= in.n;
-    if (fine) {
-        mem_reserve(batch->rows, batch->rows_n, batch->rows_room, rows_n);
-        memset(batch->rows + batch->rows_n, 0, rows_n * sizeof *batch->rows);
-        fine = unpack_table(store, COLUMNS(row_columns), batch->rows + batch->rows_n, rows_n,
-                            sizeof *batch->rows, &in);
+    uint64_t id = (uint64_t)v;
+    switch (column) {
+    case NODE_HOUR_HOUR:
+        hour->hour += v * HOUR_MS;
+        return id < 24;
+    case NODE_HOUR_INSTANCE_TYPE:
+        return dictionary_get(store, id, &hour->instance_type);
+    case NODE_HOUR_POOL:
+        return dictionary_get(store, id, &hour->pool);
+    case NODE_HOUR_REGION:
+        return dictionary_get(store, id, &hour->region);
+    case NODE_HOUR_CLOUD:
+        return dictionary_get(store, id, &hour->cloud);
+    case NODE_HOUR_CAPACITY:
+        hour->capacity = (enum capacity_type)id;
+        return id < CAPACITY_TYPE_COUNT;
+    case NODE_HOUR_PRICE:
+        hour->price = v;
+        return true;
+    case NODE_HOUR_UP:
+        hour->up_ms = v;
+        return true;
+    case NODE_HOUR_BOOKED:
+        hour->booked = (int64_t)((uint64_t)v + (uint64_t)node_hour_booked(hour));
+        return true;
+    case NODE_HOUR_GPUS:
+        hour->gpus = (int32_t)v;
+        return true;
+    case NODE_HOUR_FLAGS:
+        hour->flags = (uint32_t)id;
+        return true;
+    case NODE_HOUR_SOURCE:
+        return dictionary_get(store, id, &hour->price_source);
+    case NODE_HOUR_COLUMNS:
+        break;
     }
-    fine = fine && get_varint(&in, &hours_n) && hours_n <= 24;
-    if (fine) {
-        mem_reserve(batch->node_hours, batch->node_hours_n, batch->node_hours_room, hours_n);
-        memset(batch->node_hours + batch->node_hours_n, 0, hours_n * sizeof *batch->node_hours);
-        fine =
-            unpack_table(store, COLUMNS(node_hour_columns), batch->node_hours + batch->node_hours_n,
-                         hours_n, sizeof *batch->node_hours, &in);
+    return false;
+}
+
+static bool read_node_hours(const struct store *store, struct block *block, struct str *in)
+{
+    struct group_reader group;
+    int64_t values[24];
+    if (!group_begin(&group, in, NODE_HOUR_COLUMNS))
+        return false;
+    memset(block->node_hours, 0, sizeof block->node_hours);
+    for (size_t i = 0; i < block->node_hours_n; i++) {
+        block->node_hours[i].hour = block->day * DAY_MS;
+        block->node_hours[i].cluster = block->cluster;
+        block->node_hours[i].node = block->node;
     }
-    free(plain);
+    for (enum node_hour_column c = 0; c < NODE_HOUR_COLUMNS; c++) {
+        if (!group_get(&group, values, block->node_hours_n, (struct runs){NULL, 0}))
+            return false;
+        for (size_t i = 0; i < block->node_hours_n; i++)
+            if (!set_node_hour_field(store, c, &block->node_hours[i], values[i]))
+                return false;
+    }
+    return true;
+}
+
+static void add_up(int64_t *values, const int64_t *more, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        values[i] = (int64_t)((uint64_t)values[i] + (uint64_t)more[i]);
+}
+
+/* The categories: `used` from u, one that takes the rest of the cost, and the others as they are.
+ */
+static bool read_categories(struct block *block, struct group_reader *group)
+{
+    size_t n = block->rows_n;
+    int64_t *dominant = block->scratch, *guess = block->scratch + n, *rest = guess + n;
+    struct runs runs = block_runs(block);
+    block_predict_dominant(block, guess);
+    if (!group_get(group, dominant, n, runs))
+        return false;
+    add_up(dominant, guess, n);
+    for (size_t i = 0; i < n; i++)
+        if (dominant[i] <= CATEGORY_USED || dominant[i] >= CATEGORY_COUNT)
+            return false;
+    memcpy(rest, block->columns[COLUMN_COST], n * sizeof *rest);
+    for (int c = 0; c < CATEGORY_COUNT; c++) {
+        int64_t *values = block->columns[COLUMN_USED + c];
+        if (!group_get(group, values, n, runs))
+            return false;
+        if (block_predict(block, (enum row_column)(COLUMN_USED + c), guess))
+            add_up(values, guess, n);
+        for (size_t i = 0; i < n; i++)
+            rest[i] = (int64_t)((uint64_t)rest[i] - (uint64_t)values[i]);
+    }
+    if (!group_get(group, guess, n, runs))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        block->columns[COLUMN_USED + dominant[i]][i] =
+            (int64_t)((uint64_t)rest[i] - (uint64_t)guess[i]);
+    return true;
+}
+
+static bool read_column(struct block *block, struct group_reader *group, enum row_column column)
+{
+    size_t n = block->rows_n;
+    if (!group_get(group, block->columns[column], n, block_runs(block)))
+        return false;
+    if (block_predict(block, column, block->scratch))
+        add_up(block->columns[column], block->scratch, n);
+    return true;
+}
+
+static bool read_hot(struct block *block, struct str *in)
+{
+    struct group_reader group;
+    if (!group_begin(&group, in, HOT_GROUP_COLUMNS))
+        return false;
+    block_predict_begin(block);
+    for (enum row_column c = 0; c < HOT_COLUMNS; c++) {
+        if (c == COLUMN_USED) {
+            if (!read_categories(block, &group))
+                return false;
+            c = COLUMN_UNATTRIBUTED;
+            continue;
+        }
+        if (!read_column(block, &group, c))
+            return false;
+        if (c == COLUMN_SHARE_DEN)
+            for (size_t i = 0; i < block->rows_n; i++)
+                if (block->columns[c][i] < 0 || block->columns[c][i] > UINT32_MAX)
+                    return false;
+    }
+    return true;
+}
+
+static bool open_block(struct store *store, struct block *block, struct str in,
+                       enum block_names names)
+{
+    uint64_t series_n, rows_n, hours_n;
+    if (!in.n || *in.p != BLOCK_FORMAT)
+        return false;
+    in.p++, in.n--;
+    if (!varint_get(&in, &series_n) || !varint_get(&in, &rows_n) || !varint_get(&in, &hours_n) ||
+        rows_n > BLOCK_ROWS_MAX || series_n > rows_n || hours_n > 24)
+        return false;
+    block_reserve(block, series_n, rows_n);
+    arena_clear(&block->texts);
+    block->series_n = series_n;
+    block->rows_n = rows_n;
+    block->node_hours_n = hours_n;
+    struct series_reader reader = {.store = store, .block = block, .names = names};
+    bool fine = strings_unpack(&in, &block->texts, &reader.strings);
+    if (fine) {
+        resolve_strings(&reader);
+        fine = read_series(&reader, &in, series_n);
+    }
+    free(reader.strings.texts);
+    fine = fine && place_rows(block) && read_node_hours(store, block, &in) && read_hot(block, &in);
+    block->cold = in;
+    return fine;
+}
+
+enum err block_open(struct store *store, struct block *block, int64_t day, name_t cluster,
+                    name_t node, struct str packed, enum block_names names, struct error *err)
+{
+    static const char slack[COLUMN_PADDING];
+    strbuf_clear(&block->bytes);
+    strbuf_add(&block->bytes, packed);
+    strbuf_add(&block->bytes, (struct str){slack, sizeof slack});
+    block->day = day;
+    block->cluster = cluster;
+    block->node = node;
+    if (!open_block(store, block, (struct str){block->bytes.text, packed.n}, names))
+        return db_corrupt(store, "a day's block cannot be read", err);
+    return ERR_OK;
+}
+
+/* Histograms: first bin, number of bins, the first bin as what is left of the observed time, and
+ * the other bins of all rows in one column. */
+static bool read_histogram(struct block *block, struct group_reader *group, struct row *rows,
+                           const uint32_t *place, size_t at)
+{
+    size_t n = block->rows_n, others = 0;
+    int64_t *first = block->scratch, *count = first + n, *rest = count + n;
+    struct runs runs = block_runs(block);
+    if (!group_get(group, first, n, runs) || !group_get(group, count, n, runs) ||
+        !group_get(group, rest, n, runs))
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        if (first[i] < 0 || count[i] < 0 || first[i] + count[i] > HISTOGRAM_BINS ||
+            first[i] > HISTOGRAM_BINS)
+            return false;
+        others += count[i] ? (size_t)count[i] - 1 : 0;
+    }
+    int64_t *bins = mem_alloc((others + 1) * sizeof *bins);
+    bool fine = group_get(group, bins, others, (struct runs){NULL, 0});
+    for (size_t i = 0, b = 0; fine && i < n; i++) {
+        uint64_t left = (uint64_t)block->columns[COLUMN_GPU_OBSERVED][i] + (uint64_t)rest[i];
+        int64_t *histogram =
+            place[i] == UINT32_MAX ? NULL : (int64_t *)((char *)&rows[place[i]] + at);
+        for (int64_t k = 1; k < count[i]; k++, b++) {
+            left -= (uint64_t)bins[b];
+            if (histogram)
+                histogram[first[i] + k] = bins[b];
+        }
+        if (count[i] && histogram)
+            histogram[first[i]] = (int64_t)left;
+    }
+    free(bins);
+    return fine;
+}
+
+static void fill_row(const struct block *block, size_t i, struct row *row)
+{
+#define X(name, field) row->field = (__typeof__(row->field))block->columns[COLUMN_##name][i];
+    HOT_COLUMN_TABLE(X)
+    COLD_COLUMN_TABLE(X)
+#undef X
+}
+
+static bool read_rows(struct block *block, struct row *rows, const uint32_t *place)
+{
+    struct group_reader group;
+    struct str in = block->cold;
+    if (!group_begin(&group, &in, COLD_GROUP_COLUMNS))
+        return false;
+    for (enum row_column c = HOT_COLUMNS; c < ROW_COLUMNS; c++)
+        if (!read_column(block, &group, c))
+            return false;
+    for (size_t s = 0; s < block->series_n; s++)
+        for (uint32_t i = block->starts[s]; i < block->starts[s + 1]; i++) {
+            if (place[i] == UINT32_MAX)
+                continue;
+            struct row *row = &rows[place[i]];
+            memset(row, 0, sizeof *row);
+            row->key = block->series[s].key;
+            row->key.hour = block->day * DAY_MS + block->hours[i] * HOUR_MS;
+            row->facts = block->series[s].facts;
+            fill_row(block, i, row);
+        }
+    return read_histogram(block, &group, rows, place, offsetof(struct row, hist_u_num)) &&
+           read_histogram(block, &group, rows, place, offsetof(struct row, hist_e_num));
+}
+
+enum err block_rows(struct store *store, struct block *block, uint32_t hours,
+                    struct row_batch *batch, struct error *err)
+{
+    /* Series stand in the order of keys, so that sorting by hour, stable, is the order of rows. */
+    size_t of_hour[25] = {0}, n;
+    for (size_t i = 0; i < block->rows_n; i++)
+        if (hours >> block->hours[i] & 1)
+            of_hour[block->hours[i] + 1]++;
+    for (int h = 0; h < 24; h++)
+        of_hour[h + 1] += of_hour[h];
+    n = of_hour[24];
+    uint32_t *place = mem_alloc((block->rows_n + 1) * sizeof *place);
+    for (size_t i = 0; i < block->rows_n; i++)
+        place[i] = hours >> block->hours[i] & 1 ? (uint32_t)of_hour[block->hours[i]]++ : UINT32_MAX;
+    mem_reserve(batch->rows, batch->rows_n, batch->rows_room, n);
+    bool fine = read_rows(block, batch->rows + batch->rows_n, place);
+    free(place);
     if (!fine)
-        return db_corrupt(store, "a block that cannot be read", err);
-    batch->rows_n += rows_n;
-    batch->node_hours_n += hours_n;
+        return db_corrupt(store, "a day's block cannot be read", err);
+    batch->rows_n += n;
+    for (size_t i = 0; i < block->node_hours_n; i++) {
+        const struct node_hour *hour = &block->node_hours[i];
+        if (hours >> ((hour->hour - block->day * DAY_MS) / HOUR_MS) & 1)
+            mem_push(batch->node_hours, batch->node_hours_n, batch->node_hours_room, *hour);
+    }
     return ERR_OK;
 }

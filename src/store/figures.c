@@ -2,16 +2,6 @@
 
 #include "util/error.h"
 
-#define NS_PER_MS 1000000
-
-/* num/den ms in ns, halves upwards. Nearly all rows are of whole GPUs (den 1) or fit 64 bits. */
-static wide_t weighted_ns(int64_t num, uint32_t den)
-{
-    if (den <= 1)
-        return (wide_t)num * NS_PER_MS;
-    return ((wide_t)num * (2 * NS_PER_MS) + den) / (2 * (wide_t)den);
-}
-
 void figures_add_row(struct figures *sum, const struct row *row)
 {
     uint32_t den = row->share_den;

@@ -28,6 +28,14 @@ struct figures {
 void figures_add_row(struct figures *sum, const struct row *row);
 void figures_add(struct figures *sum, const struct figures *more);
 
+/* num/den ms in ns, halves upwards. Nearly all rows are of whole GPUs (den 1). */
+static inline wide_t weighted_ns(int64_t num, uint32_t den)
+{
+    if (den <= 1)
+        return (wide_t)num * 1000000;
+    return ((wide_t)num * 2000000 + den) / (2 * (wide_t)den);
+}
+
 static inline bool row_is_held(const struct row *row)
 {
     return row->key.pod != NAME_NONE;

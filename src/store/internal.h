@@ -17,16 +17,21 @@
     X(COMMIT, "COMMIT")                                                                            \
     X(NAMES_AFTER, "SELECT id, text FROM name WHERE id > ?1 ORDER BY id")                          \
     X(NAME_ADD, "INSERT INTO name(id, text) VALUES(?1, ?2)")                                       \
-    X(BLOCK_GET, "SELECT data FROM block WHERE day = ?1 AND cluster = ?2 AND node = ?3")           \
-    X(BLOCK_PUT,                                                                                   \
-      "INSERT OR REPLACE INTO block(day, cluster, node, hours, data) VALUES(?1, ?2, ?3, ?4, ?5)")  \
-    X(BLOCK_DROP, "DELETE FROM block WHERE day = ?1 AND cluster = ?2 AND node = ?3")               \
-    X(BLOCKS_WITH_HOURS, "SELECT cluster, node FROM block WHERE day = ?1 AND (hours & ?2) != 0")   \
-    X(BLOCKS_OF_DAY, "SELECT cluster, node, hours, data FROM block WHERE day = ?1")                \
-    X(BLOCKS_BEFORE, "DELETE FROM block WHERE day < ?1")                                           \
-    X(DAYS, "SELECT DISTINCT day FROM block WHERE day >= ?1 AND day <= ?2 ORDER BY day")           \
-    X(DAY_HOURS, "SELECT hours FROM block WHERE day = ?1")                                         \
-    X(DAY_FIRST_LAST, "SELECT min(day), max(day) FROM block")                                      \
+    X(PLACES_AFTER, "SELECT id, cluster, node FROM place WHERE id > ?1 ORDER BY id")               \
+    X(PLACE_ADD, "INSERT INTO place(id, cluster, node) VALUES(?1, ?2, ?3)")                        \
+    X(BLOCK_GET, "SELECT data FROM block WHERE key = ?1")                                          \
+    X(BLOCK_PUT, "INSERT OR REPLACE INTO block(key, hours, data) VALUES(?1, ?2, ?3)")              \
+    X(BLOCK_DROP, "DELETE FROM block WHERE key = ?1")                                              \
+    X(BLOCKS_WITH_HOURS,                                                                           \
+      "SELECT key FROM block WHERE key >= ?1 AND key < ?2 AND (hours & ?3) != 0")                  \
+    X(BLOCKS, "SELECT key, hours, data FROM block WHERE key >= ?1 AND key < ?2")                   \
+    X(DAY_BYTES, "SELECT total(length(data)) FROM block WHERE key >= ?1 AND key < ?2")             \
+    X(DAYS, "SELECT day, hours FROM day WHERE day >= ?1 AND day <= ?2 ORDER BY day")               \
+    X(DAY_GET, "SELECT sums, nodes FROM day WHERE day = ?1")                                       \
+    X(DAY_PUT, "INSERT OR REPLACE INTO day(day, hours, sums, nodes) VALUES(?1, ?2, ?3, ?4)")       \
+    X(DAY_DROP, "DELETE FROM day WHERE day = ?1")                                                  \
+    X(FIRST_DAY, "SELECT day, hours FROM day ORDER BY day LIMIT 1")                                \
+    X(LAST_DAY, "SELECT day, hours FROM day ORDER BY day DESC LIMIT 1")                            \
     X(NOTE_PUT, "INSERT OR REPLACE INTO note(kind, subject, text, first, past, count) "            \
                 "VALUES(?1, ?2, ?3, ?4, ?5, ?6)")                                                  \
     X(NOTES_OF, "SELECT kind, subject, text, count, first, past FROM note "                        \
@@ -56,6 +61,35 @@ struct dictionary {
     size_t to_room;
 };
 
+/* Nodes that have rows; ids on disk are 1, 2, … A block's key is its day and place. */
+struct place {
+    name_t cluster, node;
+};
+#define PLACE_BITS 24
+struct places {
+    struct place *items; /* [id - 1] */
+    size_t n, room;
+    size_t committed_n;
+    uint32_t *table; /* id; 0 free */
+    size_t mask;
+};
+
+/* Blocks of a write transaction that are not handed to SQLite yet: they are written in order of
+ * key, so that pages fill up, and one that is appended to again is not written twice. */
+struct pending_block {
+    int64_t key;
+    uint32_t hours; /* 0: to be deleted */
+    struct strbuf data;
+};
+struct pending {
+    struct pending_block *items;
+    size_t n, room;
+    size_t bytes;
+    uint32_t *table; /* item + 1; 0 free */
+    size_t mask;
+};
+
+struct block;
 struct store {
     sqlite3 *db;
     char *path;
@@ -64,8 +98,14 @@ struct store {
     struct lock lock;
     struct dictionary dictionary;
     sqlite3_stmt *statements[STATEMENT_COUNT];
+    struct places places;
+    struct pending pending;
+    int64_t *dirty_days; /* whose roll-ups do not equal their blocks yet */
+    size_t dirty_days_n, dirty_days_room;
+    struct block *packing, *reading; /* room for blocks, block.h */
+    struct row_batch merged;         /* room for a node's day */
     bool writing;
-    int reading; /* depth of store_read_begin */
+    int reading_depth; /* of store_read_begin */
 };
 
 /* db.c */
@@ -98,9 +138,43 @@ void dictionary_release(struct store *store);
 enum err store_read_begin(struct store *store, struct error *err);
 void store_read_end(struct store *store);
 
+/* places.c */
+enum err places_refresh(struct store *store, struct error *err);
+enum err places_put(struct store *store, struct place place, uint32_t *ret, struct error *err);
+bool places_get(const struct store *store, int64_t id, struct place *ret);
+void places_committed(struct store *store);
+void places_rolled_back(struct store *store);
+void places_release(struct store *store);
+
+static inline int64_t block_key(int64_t day, uint32_t place)
+{
+    return day * (1 << PLACE_BITS) + place;
+}
+
+/* cells.c: blocks by key, in a write transaction. */
+/* Hand a block's bytes to `each`; *ret_found false, and no call, where there is none. */
+enum err cell_read(struct store *store, int64_t key, struct strbuf *ret, bool *ret_found,
+                   struct error *err);
+enum err cell_write(struct store *store, int64_t key, uint32_t hours, struct str data,
+                    struct error *err); /* hours 0: drop it */
+enum err cells_flush(struct store *store, struct error *err);
+void cells_forget(struct store *store); /* what is pending */
+void cells_release(struct store *store);
+/* Everything that was appended is in SQLite, and all roll-ups equal their rows. */
+enum err store_settle(struct store *store, struct error *err);
+
+/* rollup.c: make the day's row from its blocks. */
+enum err rollup_day(struct store *store, int64_t day, struct error *err);
+
+struct day {
+    int64_t day;
+    uint32_t hours; /* bit h: there are rows or node-hours of hour h */
+};
 /* Days of the hours that the store has anything of, ascending; the caller frees. */
-enum err store_days(struct store *store, struct span hours, int64_t **ret, size_t *ret_n,
+enum err store_days(struct store *store, struct span hours, struct day **ret, size_t *ret_n,
                     struct error *err);
+/* The hours of `span` that lie in the day, as bits. */
+uint32_t hours_in_day(struct span span, int64_t day);
 
 /* notes.c. A note that the cleared hours cut keeps its count, over the hours that are left. */
 enum err notes_put(struct store *store, const struct note *notes, size_t n, struct error *err);

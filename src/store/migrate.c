@@ -2,9 +2,11 @@
  * today's by the steps that it lacks, in one transaction. PRAGMA user_version counts the steps
  * done; application_id says that the file is ours at all.
  *
- *   name      the texts of names, once; ids are 1, 2, … without holes
- *   block     all rows and node-hours of a node's UTC day, as one packed value (block.h); hours: a
- *             bit for each hour of the day that it has
+ *   name      the texts of names that last, once; ids are 1, 2, … without holes
+ *   place     the nodes (cluster and node as ids of names); ids likewise
+ *   block     all rows and node-hours of a place's UTC day, packed (block.h): key is day x 2^24 +
+ *             place, hours has a bit for each hour of the day that there is anything of
+ *   day       roll-ups of a UTC day (rollup.c): sums by team and the like, and what its nodes cost
  *   note      what sources had to say about hours
  *   progress  how far each set of sources is booked, and what its next run needs to know */
 #include "store/internal.h"
@@ -13,9 +15,12 @@
 
 static const char *const steps[] = {
     "CREATE TABLE name(id INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT;"
-    "CREATE TABLE block(day INTEGER NOT NULL, cluster INTEGER NOT NULL, node INTEGER NOT NULL,"
-    "  hours INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY(day, cluster, node))"
-    "  STRICT, WITHOUT ROWID;"
+    "CREATE TABLE place(id INTEGER PRIMARY KEY, cluster INTEGER NOT NULL,"
+    "  node INTEGER NOT NULL) STRICT;"
+    "CREATE TABLE block(key INTEGER PRIMARY KEY, hours INTEGER NOT NULL, data BLOB NOT NULL)"
+    "  STRICT;"
+    "CREATE TABLE day(day INTEGER PRIMARY KEY, hours INTEGER NOT NULL, sums BLOB NOT NULL,"
+    "  nodes BLOB NOT NULL) STRICT;"
     "CREATE TABLE note(kind INTEGER NOT NULL, subject TEXT NOT NULL, text TEXT NOT NULL,"
     "  first INTEGER NOT NULL, past INTEGER NOT NULL, count INTEGER NOT NULL,"
     "  PRIMARY KEY(first, past, kind, subject, text)) STRICT, WITHOUT ROWID;"

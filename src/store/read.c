@@ -5,14 +5,19 @@
 #include "store/internal.h"
 
 #define BATCH_ROWS 4096
+#define PACKED_BYTES_A_PASS ((size_t)1 << 20) /* some 100,000 rows, 75 MB */
 
 enum err store_read_begin(struct store *store, struct error *err)
 {
-    if (store->writing || store->reading++ > 0)
+    if (store->writing)
+        return store_settle(store, err); /* a writer sees what it has written */
+    if (store->reading_depth++ > 0)
         return ERR_OK;
     enum err code = db_run_simple(store, STATEMENT_BEGIN_READ, "beginning to read", err);
     if (!code)
         code = dictionary_refresh(store, err);
+    if (!code)
+        code = places_refresh(store, err);
     if (code)
         store_read_end(store);
     return code;
@@ -20,13 +25,24 @@ enum err store_read_begin(struct store *store, struct error *err)
 
 void store_read_end(struct store *store)
 {
-    if (store->writing || --store->reading > 0)
+    if (store->writing || --store->reading_depth > 0)
         return;
     if (!sqlite3_get_autocommit(store->db))
         db_run_simple(store, STATEMENT_COMMIT, "ending to read", NULL);
 }
 
-enum err store_days(struct store *store, struct span hours, int64_t **ret, size_t *ret_n,
+uint32_t hours_in_day(struct span span, int64_t day)
+{
+    uint32_t bits = 0;
+    for (int i = 0; i < 24; i++) {
+        time_ms hour = day * DAY_MS + i * HOUR_MS;
+        if (hour >= span.from && hour < span.to)
+            bits |= 1u << i;
+    }
+    return bits;
+}
+
+enum err store_days(struct store *store, struct span hours, struct day **ret, size_t *ret_n,
                     struct error *err)
 {
     *ret = NULL;
@@ -40,97 +56,176 @@ enum err store_days(struct store *store, struct span hours, int64_t **ret, size_
     sqlite3_bind_int64(get, 2, day_of(hours.to - 1));
     size_t room = 0;
     int rc;
-    while ((rc = sqlite3_step(get)) == SQLITE_ROW)
-        mem_push(*ret, *ret_n, room, sqlite3_column_int64(get, 0));
+    while ((rc = sqlite3_step(get)) == SQLITE_ROW) {
+        struct day day = {sqlite3_column_int64(get, 0),
+                          (uint32_t)sqlite3_column_int64(get, 1) & 0xffffff};
+        mem_push(*ret, *ret_n, room, day);
+    }
     enum err code = rc == SQLITE_DONE ? ERR_OK : db_fail(store, rc, "reading days", err);
     sqlite3_reset(get);
     return code;
 }
 
-static enum err read_day(struct store *store, int64_t day, struct row_batch *ret, struct error *err)
+/* A day in order of hour needs all its blocks at once. As rows they would fill memory (750 bytes a
+ * row), so the day is read in passes of as many hours as fit; blocks are small and quick to open.
+ */
+struct day_rows {
+    struct store *store;
+    int64_t day;
+    struct row_batch *blocks; /* each in order of row_batch */
+    size_t n, room;           /* room: how many are initialised */
+};
+
+static enum err open_hours(struct day_rows *rows, uint32_t hours, struct error *err)
 {
-    sqlite3_stmt *get = db_statement(store, STATEMENT_BLOCKS_OF_DAY, err);
+    struct store *store = rows->store;
+    sqlite3_stmt *get = db_statement(store, STATEMENT_BLOCKS, err);
     if (!get)
         return ERR_STORE;
-    sqlite3_bind_int64(get, 1, day);
+    sqlite3_bind_int64(get, 1, block_key(rows->day, 0));
+    sqlite3_bind_int64(get, 2, block_key(rows->day + 1, 0));
     enum err code = ERR_OK;
     int rc = SQLITE_DONE;
-    while (!code && (rc = sqlite3_step(get)) == SQLITE_ROW)
-        code = block_unpack(store, db_text(get, 3), ret, err);
+    rows->n = 0;
+    while (!code && (rc = sqlite3_step(get)) == SQLITE_ROW) {
+        if (!((uint32_t)sqlite3_column_int64(get, 1) & hours))
+            continue;
+        struct place place;
+        if (!places_get(store, sqlite3_column_int64(get, 0) & ((1 << PLACE_BITS) - 1), &place)) {
+            code = db_corrupt(store, "a block of an unknown node", err);
+            break;
+        }
+        size_t room = rows->room;
+        mem_reserve(rows->blocks, rows->n, rows->room, 1);
+        memset(rows->blocks + room, 0, (rows->room - room) * sizeof *rows->blocks);
+        struct row_batch *batch = &rows->blocks[rows->n++];
+        row_batch_clear(batch);
+        code = block_open(store, store->reading, rows->day, place.cluster, place.node,
+                          db_text(get, 2), BLOCK_NAMES_ALL, err);
+        if (!code)
+            code = block_rows(store, store->reading, hours, batch, err);
+    }
     if (!code && rc != SQLITE_DONE)
         code = db_fail(store, rc, "reading rows", err);
     sqlite3_reset(get);
     return code;
 }
 
-static int by_key(const void *a, const void *b, void *names)
+/* Any row or node-hour of a node's batch says which node it is. */
+static struct row_key place_key(const struct row_batch *batch)
 {
-    const struct row *left = a, *right = b;
-    return row_key_cmp(names, &left->key, &right->key);
+    if (batch->rows_n)
+        return (struct row_key){.cluster = batch->rows[0].key.cluster,
+                                .node = batch->rows[0].key.node};
+    if (batch->node_hours_n)
+        return (struct row_key){.cluster = batch->node_hours[0].cluster,
+                                .node = batch->node_hours[0].node};
+    return (struct row_key){0};
 }
 
-static int by_hour_node(const void *a, const void *b, void *names)
+static int by_place(const void *a, const void *b, void *names)
 {
-    const struct node_hour *left = a, *right = b;
-    struct row_key l = {.hour = left->hour, .cluster = left->cluster, .node = left->node};
-    struct row_key r = {.hour = right->hour, .cluster = right->cluster, .node = right->node};
-    return row_key_cmp(names, &l, &r);
+    struct row_key left = place_key(a), right = place_key(b);
+    return row_key_cmp(names, &left, &right);
 }
 
-/* Hand the day's rows over, an hour at a time, in pieces; node-hours come with the first piece. */
-static bool emit_day(struct row_batch *day, struct span hours, store_row_fn each, void *context)
+static bool emit_hour(struct day_rows *rows, time_ms hour, size_t *row_at, size_t *node_hour_at,
+                      struct row_batch *out, store_row_fn each, void *context)
 {
-    size_t row = 0, node_hour = 0;
-    while (row < day->rows_n || node_hour < day->node_hours_n) {
-        time_ms hour = row < day->rows_n ? day->rows[row].key.hour : TIME_MAX;
-        if (node_hour < day->node_hours_n && day->node_hours[node_hour].hour < hour)
-            hour = day->node_hours[node_hour].hour;
-        struct row_batch batch = {.names = day->names, .hours = {hour, hour + HOUR_MS}};
-        batch.node_hours = day->node_hours + node_hour;
-        while (node_hour < day->node_hours_n && day->node_hours[node_hour].hour == hour)
-            node_hour++, batch.node_hours_n++;
-        do {
-            batch.rows = day->rows + row;
-            batch.rows_n = 0;
-            while (row < day->rows_n && day->rows[row].key.hour == hour &&
-                   batch.rows_n < BATCH_ROWS)
-                row++, batch.rows_n++;
-            if (hour >= hours.from && hour < hours.to && !each(context, &batch))
-                return false;
-            batch.node_hours_n = 0;
-        } while (row < day->rows_n && day->rows[row].key.hour == hour);
+    row_batch_clear(out);
+    out->hours = (struct span){hour, hour + HOUR_MS};
+    for (size_t b = 0; b < rows->n; b++) {
+        struct row_batch *block = &rows->blocks[b];
+        while (node_hour_at[b] < block->node_hours_n &&
+               block->node_hours[node_hour_at[b]].hour == hour)
+            mem_push(out->node_hours, out->node_hours_n, out->node_hours_room,
+                     block->node_hours[node_hour_at[b]++]);
     }
-    return true;
+    for (size_t b = 0; b < rows->n; b++) {
+        struct row_batch *block = &rows->blocks[b];
+        while (row_at[b] < block->rows_n && block->rows[row_at[b]].key.hour == hour) {
+            mem_push(out->rows, out->rows_n, out->rows_room, block->rows[row_at[b]++]);
+            if (out->rows_n == BATCH_ROWS) {
+                if (!each(context, out))
+                    return false;
+                row_batch_clear(out);
+            }
+        }
+    }
+    return (out->rows_n == 0 && out->node_hours_n == 0) || each(context, out);
+}
+
+static bool emit_hours(struct day_rows *rows, uint32_t hours, struct row_batch *out,
+                       store_row_fn each, void *context)
+{
+    if (rows->n)
+        qsort_r(rows->blocks, rows->n, sizeof *rows->blocks, by_place, rows->store->names);
+    size_t *at = mem_zalloc(2 * rows->n, sizeof *at);
+    bool more = true;
+    for (uint32_t rest = hours; rest && more; rest &= rest - 1)
+        more = emit_hour(rows, rows->day * DAY_MS + __builtin_ctz(rest) * HOUR_MS, at, at + rows->n,
+                         out, each, context);
+    free(at);
+    return more;
+}
+
+/* The next hours of a pass: as many as are likely to fit, going by the blocks' sizes. */
+static uint32_t pass_of(uint32_t rest, size_t passes)
+{
+    int hours = passes >= 24 ? 1 : (int)(24 / passes);
+    uint32_t pass = 0;
+    for (int i = 0; i < hours && rest; i++) {
+        pass |= rest & (0 - rest);
+        rest &= rest - 1;
+    }
+    return pass;
+}
+
+static enum err day_passes(struct store *store, int64_t day, size_t *ret, struct error *err)
+{
+    sqlite3_stmt *get = db_statement(store, STATEMENT_DAY_BYTES, err);
+    if (!get)
+        return ERR_STORE;
+    sqlite3_bind_int64(get, 1, block_key(day, 0));
+    sqlite3_bind_int64(get, 2, block_key(day + 1, 0));
+    int rc = sqlite3_step(get);
+    *ret = rc == SQLITE_ROW ? (size_t)sqlite3_column_int64(get, 0) / PACKED_BYTES_A_PASS + 1 : 1;
+    enum err code = rc == SQLITE_ROW ? ERR_OK : db_fail(store, rc, "reading rows", err);
+    sqlite3_reset(get);
+    return code;
 }
 
 static enum err read_rows(struct store *store, struct span hours, store_row_fn each, void *context,
                           struct error *err)
 {
-    int64_t *days;
-    size_t n;
+    struct day *days;
+    size_t n, passes = 1;
     bool more = true;
-    struct row_batch batch = {.names = store->names};
+    struct row_batch out = {.names = store->names};
+    struct day_rows rows = {.store = store};
     enum err code = store_days(store, hours, &days, &n, err);
     for (size_t i = 0; i < n && !code && more; i++) {
-        row_batch_clear(&batch);
-        code = read_day(store, days[i], &batch, err);
-        if (code)
-            break;
-        if (batch.rows_n)
-            qsort_r(batch.rows, batch.rows_n, sizeof *batch.rows, by_key, store->names);
-        if (batch.node_hours_n)
-            qsort_r(batch.node_hours, batch.node_hours_n, sizeof *batch.node_hours, by_hour_node,
-                    store->names);
-        more = emit_day(&batch, hours, each, context);
+        rows.day = days[i].day;
+        uint32_t rest = days[i].hours & hours_in_day(hours, days[i].day);
+        code = day_passes(store, rows.day, &passes, err);
+        while (rest && !code && more) {
+            uint32_t pass = pass_of(rest, passes);
+            rest &= ~pass;
+            code = open_hours(&rows, pass, err);
+            more = code || emit_hours(&rows, pass, &out, each, context);
+        }
     }
-    row_batch_clear(&batch);
+    row_batch_clear(&out);
     if (!code && more) {
-        batch.hours = hours;
-        code = notes_read(store, hours, &batch, err);
-        if (!code && batch.notes_n)
-            each(context, &batch);
+        out.hours = hours;
+        code = notes_read(store, hours, &out, err);
+        if (!code && out.notes_n)
+            each(context, &out);
     }
-    row_batch_release(&batch);
+    row_batch_release(&out);
+    for (size_t b = 0; b < rows.room; b++)
+        row_batch_release(&rows.blocks[b]);
+    free(rows.blocks);
     free(days);
     return code;
 }
@@ -146,54 +241,40 @@ enum err store_read_rows(struct store *store, struct span hours, store_row_fn ea
     return code;
 }
 
-static enum err hours_of_day(struct store *store, int64_t day, uint32_t *ret, struct error *err)
+static enum err edge_day(struct store *store, enum statement which, struct day *ret,
+                         struct error *err)
 {
-    sqlite3_stmt *get = db_statement(store, STATEMENT_DAY_HOURS, err);
+    sqlite3_stmt *get = db_statement(store, which, err);
     if (!get)
         return ERR_STORE;
-    sqlite3_bind_int64(get, 1, day);
-    *ret = 0;
-    int rc;
-    while ((rc = sqlite3_step(get)) == SQLITE_ROW)
-        *ret |= (uint32_t)sqlite3_column_int64(get, 0) & 0xffffff;
-    enum err code = rc == SQLITE_DONE ? ERR_OK : db_fail(store, rc, "reading days", err);
-    sqlite3_reset(get);
-    return code;
-}
-
-static enum err extent(struct store *store, struct span *ret, struct error *err)
-{
-    sqlite3_stmt *get = db_statement(store, STATEMENT_DAY_FIRST_LAST, err);
-    if (!get)
-        return ERR_STORE;
+    enum err code = ERR_OK;
     int rc = sqlite3_step(get);
-    bool empty = rc == SQLITE_ROW && sqlite3_column_type(get, 0) == SQLITE_NULL;
-    int64_t first = rc == SQLITE_ROW ? sqlite3_column_int64(get, 0) : 0;
-    int64_t last = rc == SQLITE_ROW ? sqlite3_column_int64(get, 1) : 0;
-    enum err code = rc == SQLITE_ROW ? ERR_OK : db_fail(store, rc, "reading days", err);
-    sqlite3_reset(get);
-    if (!code && empty)
+    if (rc == SQLITE_ROW)
+        *ret = (struct day){sqlite3_column_int64(get, 0),
+                            (uint32_t)sqlite3_column_int64(get, 1) & 0xffffff};
+    else if (rc == SQLITE_DONE)
         code = error_set(err, ERR_NOT_FOUND, "%s is empty: nothing has been collected into it yet",
                          store->path);
-    uint32_t head = 0, tail = 0;
-    if (!code)
-        code = hours_of_day(store, first, &head, err);
-    if (!code)
-        code = hours_of_day(store, last, &tail, err);
-    if (!code && (!head || !tail))
+    else
+        code = db_fail(store, rc, "reading days", err);
+    sqlite3_reset(get);
+    if (!code && !ret->hours)
         code = db_corrupt(store, "a day without hours", err);
-    if (!code)
-        *ret = (struct span){first * DAY_MS + __builtin_ctz(head) * HOUR_MS,
-                             last * DAY_MS + (32 - __builtin_clz(tail)) * HOUR_MS};
     return code;
 }
 
 enum err store_extent(struct store *store, struct span *ret, struct error *err)
 {
+    struct day first, last;
     enum err code = store_read_begin(store, err);
     if (code)
         return code;
-    code = extent(store, ret, err);
+    code = edge_day(store, STATEMENT_FIRST_DAY, &first, err);
+    if (!code)
+        code = edge_day(store, STATEMENT_LAST_DAY, &last, err);
+    if (!code)
+        *ret = (struct span){first.day * DAY_MS + __builtin_ctz(first.hours) * HOUR_MS,
+                             last.day * DAY_MS + (32 - __builtin_clz(last.hours)) * HOUR_MS};
     store_read_end(store);
     return code;
 }

@@ -14,11 +14,15 @@ enum err store_open(const char *path, enum store_mode mode, struct names *names,
     store->path = str_dup(str_of(path));
     store->mode = mode;
     store->names = names;
+    store->packing = mem_zalloc(1, sizeof *store->packing);
+    store->reading = mem_zalloc(1, sizeof *store->reading);
     enum err code = db_open(store, err);
     if (!code)
         code = store_migrate(store, err);
     if (!code)
         code = dictionary_refresh(store, err);
+    if (!code)
+        code = places_refresh(store, err);
     if (code) {
         store_close(store);
         return code;
@@ -38,6 +42,13 @@ void store_close(struct store *store)
         return;
     store_rollback(store);
     dictionary_release(store);
+    places_release(store);
+    cells_release(store);
+    block_release(store->packing);
+    block_release(store->reading);
+    row_batch_release(&store->merged);
+    free(store->packing);
+    free(store->reading);
     db_close(store);
     free(store->path);
     free(store);
@@ -45,7 +56,7 @@ void store_close(struct store *store)
 
 enum err store_begin(struct store *store, struct error *err)
 {
-    invariant(store->mode == STORE_WRITE && !store->writing && !store->reading);
+    invariant(store->mode == STORE_WRITE && !store->writing && !store->reading_depth);
     enum err code = db_run_simple(store, STATEMENT_BEGIN_WRITE, "beginning to write", err);
     store->writing = !code;
     return code;
@@ -61,7 +72,10 @@ void store_rollback(struct store *store)
     if (!sqlite3_get_autocommit(store->db))
         sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
     store->writing = false;
+    store->dirty_days_n = 0;
+    cells_forget(store);
     dictionary_rolled_back(store);
+    places_rolled_back(store);
 }
 
 static enum err put_progress(struct store *store, const struct store_progress *progress,
@@ -84,6 +98,8 @@ enum err store_commit(struct store *store, const struct store_progress *progress
     invariant(store->writing);
     enum err code = progress ? put_progress(store, progress, err) : ERR_OK;
     if (!code)
+        code = store_settle(store, err);
+    if (!code)
         code = db_run_simple(store, STATEMENT_COMMIT, "committing", err);
     if (code) {
         store_rollback(store);
@@ -91,6 +107,7 @@ enum err store_commit(struct store *store, const struct store_progress *progress
     }
     store->writing = false;
     dictionary_committed(store);
+    places_committed(store);
     return ERR_OK;
 }
 
@@ -117,66 +134,33 @@ enum err store_read_progress(struct store *store, struct str source, struct aren
     return code;
 }
 
-/* The hours of `span` that lie in the day, as bits. */
-static uint32_t hours_in_day(struct span span, int64_t day)
-{
-    uint32_t bits = 0;
-    for (int i = 0; i < 24; i++) {
-        time_ms hour = day * DAY_MS + i * HOUR_MS;
-        if (hour >= span.from && hour < span.to)
-            bits |= 1u << i;
-    }
-    return bits;
-}
-
 static uint32_t hour_bit(time_ms hour)
 {
     return 1u << ((hour - day_of(hour) * DAY_MS) / HOUR_MS);
 }
 
-struct cell {
-    int64_t day;
-    uint32_t cluster, node; /* ids on disk */
-};
-
-static void bind_cell(sqlite3_stmt *statement, const struct cell *cell)
+/* A node's day as it stands, appended to `ret`. */
+static enum err read_cell(struct store *store, int64_t key, struct place place,
+                          struct row_batch *ret, struct error *err)
 {
-    sqlite3_bind_int64(statement, 1, cell->day);
-    sqlite3_bind_int64(statement, 2, cell->cluster);
-    sqlite3_bind_int64(statement, 3, cell->node);
-}
-
-static enum err read_cell(struct store *store, const struct cell *cell, struct row_batch *ret,
-                          struct error *err)
-{
-    sqlite3_stmt *get = db_statement(store, STATEMENT_BLOCK_GET, err);
-    if (!get)
-        return ERR_STORE;
-    bind_cell(get, cell);
-    int rc = sqlite3_step(get);
-    enum err code = ERR_OK;
-    if (rc == SQLITE_ROW)
-        code = block_unpack(store, db_text(get, 0), ret, err);
-    else if (rc != SQLITE_DONE)
-        code = db_fail(store, rc, "reading rows", err);
-    sqlite3_reset(get);
+    struct strbuf packed = {0};
+    bool found;
+    struct block *block = store->reading;
+    enum err code = cell_read(store, key, &packed, &found, err);
+    if (!code && found)
+        code = block_open(store, block, key >> PLACE_BITS, place.cluster, place.node,
+                          strbuf_str(&packed), BLOCK_NAMES_ALL, err);
+    if (!code && found)
+        code = block_rows(store, block, UINT32_MAX, ret, err);
+    strbuf_release(&packed);
     return code;
 }
 
-static enum err drop_cell(struct store *store, const struct cell *cell, struct error *err)
-{
-    sqlite3_stmt *drop = db_statement(store, STATEMENT_BLOCK_DROP, err);
-    if (!drop)
-        return ERR_STORE;
-    bind_cell(drop, cell);
-    return db_run(store, drop, "dropping rows", err);
-}
-
-static enum err write_cell(struct store *store, const struct cell *cell,
-                           const struct row_batch *rows, struct error *err)
+static enum err put_cell(struct store *store, int64_t key, const struct row_batch *rows,
+                         struct error *err)
 {
     if (rows->rows_n == 0 && rows->node_hours_n == 0)
-        return drop_cell(store, cell, err);
+        return cell_write(store, key, 0, STR_NONE, err);
     uint32_t hours = 0;
     for (size_t i = 0; i < rows->rows_n; i++)
         hours |= hour_bit(rows->rows[i].key.hour);
@@ -184,16 +168,8 @@ static enum err write_cell(struct store *store, const struct cell *cell,
         hours |= hour_bit(rows->node_hours[i].hour);
     struct strbuf packed = {0};
     enum err code = block_pack(store, rows, &packed, err);
-    sqlite3_stmt *put = code ? NULL : db_statement(store, STATEMENT_BLOCK_PUT, err);
-    if (put) {
-        bind_cell(put, cell);
-        sqlite3_bind_int64(put, 4, hours);
-        sqlite3_bind_blob64(put, 5, packed.text, packed.n, SQLITE_STATIC);
-        code = db_run(store, put, "writing rows", err);
-        sqlite3_clear_bindings(put);
-    } else if (!code) {
-        code = ERR_STORE;
-    }
+    if (!code)
+        code = cell_write(store, key, hours, strbuf_str(&packed), err);
     strbuf_release(&packed);
     return code;
 }
@@ -218,133 +194,177 @@ static int by_key(const void *a, const void *b, void *names)
     return row_key_cmp(names, &left->key, &right->key);
 }
 
-static int by_hour(const void *a, const void *b)
+static void put_in_order(struct row_batch *rows)
 {
-    const struct node_hour *left = a, *right = b;
-    return (left->hour > right->hour) - (left->hour < right->hour);
+    bool sorted = true;
+    for (size_t i = 1; i < rows->rows_n && sorted; i++)
+        sorted = row_key_cmp(rows->names, &rows->rows[i - 1].key, &rows->rows[i].key) <= 0;
+    if (!sorted)
+        qsort_r(rows->rows, rows->rows_n, sizeof *rows->rows, by_key, rows->names);
+    /* A day's node-hours are few: insertion sort, the later one of an hour stays. */
+    size_t n = 0;
+    for (size_t i = 0; i < rows->node_hours_n; i++) {
+        struct node_hour hour = rows->node_hours[i];
+        size_t at = n;
+        while (at && rows->node_hours[at - 1].hour > hour.hour)
+            at--;
+        if (at && rows->node_hours[at - 1].hour == hour.hour) {
+            rows->node_hours[at - 1] = hour;
+            continue;
+        }
+        memmove(&rows->node_hours[at + 1], &rows->node_hours[at], (n - at) * sizeof hour);
+        rows->node_hours[at] = hour;
+        n++;
+    }
+    rows->node_hours_n = n;
 }
 
-/* Replace the hours of a node's day by those rows and node-hours of the batch that are of it. */
-static enum err merge_cell(struct store *store, const struct cell *cell, name_t cluster,
-                           name_t node, const struct row_batch *batch, struct error *err)
-{
-    struct row_batch merged = {.names = store->names};
-    enum err code = read_cell(store, cell, &merged, err);
-    if (!code) {
-        take_out(&merged, batch->hours);
-        for (size_t i = 0; i < batch->rows_n; i++) {
-            const struct row *row = &batch->rows[i];
-            if (row->key.node == node && row->key.cluster == cluster &&
-                day_of(row->key.hour) == cell->day)
-                mem_push(merged.rows, merged.rows_n, merged.rows_room, *row);
-        }
-        for (size_t i = 0; i < batch->node_hours_n; i++) {
-            const struct node_hour *hour = &batch->node_hours[i];
-            if (hour->node == node && hour->cluster == cluster && day_of(hour->hour) == cell->day)
-                mem_push(merged.node_hours, merged.node_hours_n, merged.node_hours_room, *hour);
-        }
-        if (merged.rows_n)
-            qsort_r(merged.rows, merged.rows_n, sizeof *merged.rows, by_key, store->names);
-        if (merged.node_hours_n)
-            qsort(merged.node_hours, merged.node_hours_n, sizeof *merged.node_hours, by_hour);
-        code = write_cell(store, cell, &merged, err);
-    }
-    row_batch_release(&merged);
-    return code;
-}
-
-enum err store_clear_hours(struct store *store, struct span hours, struct error *err)
-{
-    invariant(store->writing);
-    enum err code = notes_clear(store, hours, err);
-    struct cell *cells = NULL;
-    size_t n = 0, room = 0;
-    int64_t *days = NULL;
-    size_t days_n = 0;
-    if (!code)
-        code = store_days(store, hours, &days, &days_n, err);
-    for (size_t i = 0; i < days_n && !code; i++) {
-        sqlite3_stmt *find = db_statement(store, STATEMENT_BLOCKS_WITH_HOURS, err);
-        if (!find) {
-            code = ERR_STORE;
-            break;
-        }
-        sqlite3_bind_int64(find, 1, days[i]);
-        sqlite3_bind_int64(find, 2, hours_in_day(hours, days[i]));
-        int rc;
-        while ((rc = sqlite3_step(find)) == SQLITE_ROW) {
-            struct cell cell = {days[i], (uint32_t)sqlite3_column_int64(find, 0),
-                                (uint32_t)sqlite3_column_int64(find, 1)};
-            mem_push(cells, n, room, cell);
-        }
-        if (rc != SQLITE_DONE)
-            code = db_fail(store, rc, "reading rows", err);
-        sqlite3_reset(find);
-    }
-    for (size_t i = 0; i < n && !code; i++) {
-        struct row_batch rest = {.names = store->names};
-        code = read_cell(store, &cells[i], &rest, err);
-        take_out(&rest, hours);
-        if (!code)
-            code = write_cell(store, &cells[i], &rest, err);
-        row_batch_release(&rest);
-    }
-    free(cells);
-    free(days);
-    return code;
-}
-
-struct place {
-    name_t cluster, node;
+/* Rows and node-hours of a batch by the node and day that they are of. */
+struct piece {
+    struct place place;
+    int64_t day;
+    uint32_t index; /* of the row; node-hours after all rows */
 };
 
-static int by_place(const void *a, const void *b)
+static int by_place_day(const void *a, const void *b)
 {
-    const struct place *left = a, *right = b;
-    if (left->cluster != right->cluster)
-        return left->cluster < right->cluster ? -1 : 1;
-    return (left->node > right->node) - (left->node < right->node);
+    const struct piece *left = a, *right = b;
+    if (left->place.cluster != right->place.cluster)
+        return left->place.cluster < right->place.cluster ? -1 : 1;
+    if (left->place.node != right->place.node)
+        return left->place.node < right->place.node ? -1 : 1;
+    if (left->day != right->day)
+        return left->day < right->day ? -1 : 1;
+    return (left->index > right->index) - (left->index < right->index);
 }
 
-/* The nodes that a batch speaks of, each once. */
-static size_t places_of(const struct row_batch *batch, struct place **ret)
+static struct piece *pieces_of(const struct row_batch *batch)
 {
-    struct place *places = NULL;
-    size_t n = 0, room = 0;
-    for (size_t i = 0; i < batch->rows_n + batch->node_hours_n; i++) {
-        const struct node_hour *hour = &batch->node_hours[i - batch->rows_n];
-        struct place place =
-            i < batch->rows_n ? (struct place){batch->rows[i].key.cluster, batch->rows[i].key.node}
-                              : (struct place){hour->cluster, hour->node};
-        if (n == 0 || by_place(&places[n - 1], &place) != 0)
-            mem_push(places, n, room, place);
+    size_t n = batch->rows_n + batch->node_hours_n;
+    struct piece *pieces = mem_alloc((n + 1) * sizeof *pieces);
+    bool sorted = true;
+    for (size_t i = 0; i < n; i++) {
+        struct piece *piece = &pieces[i];
+        piece->index = (uint32_t)i;
+        if (i < batch->rows_n) {
+            const struct row_key *key = &batch->rows[i].key;
+            piece->place = (struct place){key->cluster, key->node};
+            piece->day = day_of(key->hour);
+        } else {
+            const struct node_hour *hour = &batch->node_hours[i - batch->rows_n];
+            piece->place = (struct place){hour->cluster, hour->node};
+            piece->day = day_of(hour->hour);
+        }
+        sorted &= i == 0 || by_place_day(piece - 1, piece) <= 0;
     }
-    if (n)
-        qsort(places, n, sizeof *places, by_place);
-    size_t kept = 0;
-    for (size_t i = 0; i < n; i++)
-        if (i == 0 || by_place(&places[kept - 1], &places[i]) != 0)
-            places[kept++] = places[i];
-    *ret = places;
-    return kept;
+    if (!sorted)
+        qsort(pieces, n, sizeof *pieces, by_place_day);
+    return pieces;
+}
+
+/* Replace the batch's hours of a node's day by its pieces [*at, …) that are of it. */
+static enum err merge_cell(struct store *store, struct place place, int64_t day,
+                           const struct row_batch *batch, const struct piece *pieces, size_t n,
+                           size_t *at, struct error *err)
+{
+    struct row_batch *merged = &store->merged;
+    uint32_t id;
+    enum err code = places_put(store, place, &id, err);
+    if (code)
+        return code;
+    row_batch_clear(merged);
+    merged->names = store->names;
+    code = read_cell(store, block_key(day, id), place, merged, err);
+    if (code)
+        return code;
+    bool had = merged->rows_n || merged->node_hours_n;
+    take_out(merged, batch->hours);
+    for (; *at < n && pieces[*at].day == day && pieces[*at].place.node == place.node &&
+           pieces[*at].place.cluster == place.cluster;
+         ++*at) {
+        size_t i = pieces[*at].index;
+        if (i < batch->rows_n)
+            mem_push(merged->rows, merged->rows_n, merged->rows_room, batch->rows[i]);
+        else
+            mem_push(merged->node_hours, merged->node_hours_n, merged->node_hours_room,
+                     batch->node_hours[i - batch->rows_n]);
+    }
+    put_in_order(merged);
+    return had || merged->rows_n || merged->node_hours_n
+               ? put_cell(store, block_key(day, id), merged, err)
+               : ERR_OK;
 }
 
 enum err store_append(struct store *store, const struct row_batch *batch, struct error *err)
 {
     invariant(store->writing && batch->names == store->names);
-    struct place *places;
-    size_t n = places_of(batch, &places);
+    size_t n = batch->rows_n + batch->node_hours_n;
+    struct piece *pieces = pieces_of(batch);
     enum err code = notes_put(store, batch->notes, batch->notes_n, err);
-    for (size_t i = 0; i < n && !code; i++) {
-        struct cell cell = {0};
-        code = dictionary_put(store, places[i].cluster, &cell.cluster, err);
-        if (!code)
-            code = dictionary_put(store, places[i].node, &cell.node, err);
-        for (cell.day = day_of(batch->hours.from); cell.day <= day_of(batch->hours.to - 1) && !code;
-             cell.day++)
-            code = merge_cell(store, &cell, places[i].cluster, places[i].node, batch, err);
+    for (size_t at = 0; at < n && !code;) {
+        struct place place = pieces[at].place;
+        /* Days of the batch that the node has nothing of are emptied too. */
+        for (int64_t day = day_of(batch->hours.from); day <= day_of(batch->hours.to - 1) && !code;
+             day++)
+            code = merge_cell(store, place, day, batch, pieces, n, &at, err);
     }
-    free(places);
+    free(pieces);
+    return code;
+}
+
+static enum err cells_with_hours(struct store *store, const struct day *day, int64_t **keys,
+                                 size_t *n, size_t *room, struct error *err)
+{
+    sqlite3_stmt *find = db_statement(store, STATEMENT_BLOCKS_WITH_HOURS, err);
+    if (!find)
+        return ERR_STORE;
+    sqlite3_bind_int64(find, 1, block_key(day->day, 0));
+    sqlite3_bind_int64(find, 2, block_key(day->day + 1, 0));
+    sqlite3_bind_int64(find, 3, day->hours);
+    int rc;
+    while ((rc = sqlite3_step(find)) == SQLITE_ROW)
+        mem_push(*keys, *n, *room, sqlite3_column_int64(find, 0));
+    enum err code = rc == SQLITE_DONE ? ERR_OK : db_fail(store, rc, "reading rows", err);
+    sqlite3_reset(find);
+    return code;
+}
+
+static enum err clear_cell(struct store *store, int64_t key, struct span hours, struct error *err)
+{
+    struct place place;
+    if (!places_get(store, key & ((1 << PLACE_BITS) - 1), &place))
+        return db_corrupt(store, "a block of an unknown node", err);
+    struct row_batch *rest = &store->merged;
+    row_batch_clear(rest);
+    rest->names = store->names;
+    int64_t day = key >> PLACE_BITS;
+    if (hours_in_day(hours, day) == 0xffffff)
+        return cell_write(store, key, 0, STR_NONE, err);
+    enum err code = read_cell(store, key, place, rest, err);
+    take_out(rest, hours);
+    return code ? code : put_cell(store, key, rest, err);
+}
+
+enum err store_clear_hours(struct store *store, struct span hours, struct error *err)
+{
+    invariant(store->writing);
+    int64_t *keys = NULL;
+    size_t n = 0, room = 0, days_n = 0;
+    struct day *days = NULL;
+    enum err code = notes_clear(store, hours, err);
+    if (!code)
+        code = store_settle(store, err); /* what was appended before is cleared too */
+    if (!code)
+        code = store_days(store, hours, &days, &days_n, err);
+    for (size_t i = 0; i < days_n && !code; i++) {
+        days[i].hours &= hours_in_day(hours, days[i].day);
+        if (days[i].hours)
+            code = cells_with_hours(store, &days[i], &keys, &n, &room, err);
+    }
+    for (size_t i = 0; i < n && !code; i++)
+        code = clear_cell(store, keys[i], hours, err);
+    free(keys);
+    free(days);
     return code;
 }
 

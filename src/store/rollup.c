@@ -1,0 +1,210 @@
+#include "store/rollup.h"
+
+#include <stdlib.h>
+
+void rollup_clear(struct rollup *rollup, int64_t day)
+{
+    rollup->day = day;
+    rollup->sums_n = rollup->nodes_n = rollup->devices_n = 0;
+    rollup->hours = 0;
+    if (rollup->table)
+        memset(rollup->table, 0, (rollup->mask + 1) * sizeof *rollup->table);
+}
+
+void rollup_release(struct rollup *rollup)
+{
+    free(rollup->sums);
+    free(rollup->nodes);
+    free(rollup->devices);
+    free(rollup->table);
+    *rollup = (struct rollup){0};
+}
+
+static bool same_sum(const struct rollup_sum *a, const struct rollup_sum *b)
+{
+    return memcmp(&a->key, &b->key, sizeof a->key) == 0 &&
+           memcmp(&a->facts, &b->facts, sizeof a->facts) == 0;
+}
+
+static size_t slot_of(const struct rollup *rollup, const struct rollup_sum *sum)
+{
+    const struct row_facts *facts = &sum->facts;
+    uint64_t parts[] = {(uint64_t)sum->key.cluster << 32 | sum->key.namespace,
+                        (uint64_t)facts->model << 32 | facts->owner,
+                        (uint64_t)facts->instance_type << 32 | facts->pool,
+                        (uint64_t)facts->region << 32 | facts->cloud,
+                        (uint64_t)facts->workload << 32 | facts->capacity << 8 | facts->type};
+    uint64_t hash = sum->key.pod;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        hash = (hash ^ parts[i]) * UINT64_C(0x9e3779b97f4a7c15);
+        hash ^= hash >> 29;
+    }
+    size_t at = hash & rollup->mask;
+    while (rollup->table[at] && !same_sum(&rollup->sums[rollup->table[at] - 1], sum))
+        at = (at + 1) & rollup->mask;
+    return at;
+}
+
+static struct rollup_sum *find_sum(struct rollup *rollup, const struct rollup_sum *wanted)
+{
+    if (rollup->sums_n * 2 >= rollup->mask) {
+        free(rollup->table);
+        rollup->mask = rollup->mask ? rollup->mask * 2 + 1 : 255;
+        rollup->table = mem_zalloc(rollup->mask + 1, sizeof *rollup->table);
+        for (size_t i = 0; i < rollup->sums_n; i++)
+            rollup->table[slot_of(rollup, &rollup->sums[i])] = (uint32_t)i + 1;
+    }
+    size_t at = slot_of(rollup, wanted);
+    if (!rollup->table[at]) {
+        mem_push(rollup->sums, rollup->sums_n, rollup->sums_room, *wanted);
+        rollup->table[at] = (uint32_t)rollup->sums_n;
+    }
+    return &rollup->sums[rollup->table[at] - 1];
+}
+
+/* Job of Job/name */
+static name_t kind_of(struct names *names, name_t workload)
+{
+    struct str text = names_text(names, workload);
+    const char *slash = text.n ? memchr(text.p, '/', text.n) : NULL;
+    return slash ? names_put(names, (struct str){text.p, (size_t)(slash - text.p)}) : workload;
+}
+
+void rollup_add(struct rollup *rollup, struct names *names, const struct block *block,
+                uint32_t place, uint32_t hours)
+{
+    name_t some_pod = names_put(names, STR("(pod)"));
+    for (size_t s = 0; s < block->series_n; s++) {
+        const struct series *series = &block->series[s];
+        uint32_t bits = series->hours & hours;
+        if (!bits)
+            continue;
+        rollup->hours |= bits;
+        struct rollup_sum wanted;
+        memset(&wanted, 0, sizeof wanted);
+        wanted.key.hour = block->day * DAY_MS;
+        wanted.key.cluster = series->key.cluster;
+        wanted.key.namespace = series->key.namespace;
+        wanted.key.pod = series_is_held(series) ? some_pod : NAME_NONE;
+        wanted.facts = series->facts;
+        wanted.facts.workload = kind_of(names, series->facts.workload);
+        size_t from, to;
+        block_rows_of(block, s, hours, &from, &to);
+        block_sum(block, s, from, to, &find_sum(rollup, &wanted)->figures);
+    }
+    rollup_add_nodes(rollup, block, place, hours);
+}
+
+static bool same_node_facts(const struct row_facts *facts, const struct node_hour *hour)
+{
+    return facts->instance_type == hour->instance_type && facts->pool == hour->pool &&
+           facts->region == hour->region && facts->cloud == hour->cloud &&
+           facts->capacity == hour->capacity;
+}
+
+void rollup_add_nodes(struct rollup *rollup, const struct block *block, uint32_t place,
+                      uint32_t hours)
+{
+    size_t first_node = rollup->nodes_n, first_device = rollup->devices_n;
+    for (size_t i = 0; i < block->node_hours_n; i++) {
+        const struct node_hour *hour = &block->node_hours[i];
+        uint32_t bit = 1u << ((hour->hour - block->day * DAY_MS) / HOUR_MS);
+        if (!(bit & hours))
+            continue;
+        rollup->hours |= bit;
+        size_t at = first_node;
+        while (at < rollup->nodes_n && !same_node_facts(&rollup->nodes[at].facts, hour))
+            at++;
+        if (at == rollup->nodes_n) {
+            struct rollup_node node = {.place = place,
+                                       .facts = {.instance_type = hour->instance_type,
+                                                 .pool = hour->pool,
+                                                 .region = hour->region,
+                                                 .cloud = hour->cloud,
+                                                 .capacity = hour->capacity}};
+            mem_push(rollup->nodes, rollup->nodes_n, rollup->nodes_room, node);
+        }
+        rollup->nodes[at].hours++;
+        rollup->nodes[at].booked += hour->booked;
+    }
+    /* Series are in order of their device. */
+    for (size_t s = 0; s < block->series_n && rollup->nodes_n > first_node; s++) {
+        name_t device = block->series[s].key.device;
+        if (block->series[s].hours & hours &&
+            (rollup->devices_n == first_device || rollup->devices[rollup->devices_n - 1] != device))
+            mem_push(rollup->devices, rollup->devices_n, rollup->devices_room, device);
+    }
+    for (size_t i = first_node; i < rollup->nodes_n; i++) {
+        rollup->nodes[i].devices_from = (uint32_t)first_device;
+        rollup->nodes[i].devices_n = (uint32_t)(rollup->devices_n - first_device);
+    }
+}
+
+static enum err add_blocks(struct store *store, struct rollup *rollup, struct error *err)
+{
+    sqlite3_stmt *get = db_statement(store, STATEMENT_BLOCKS, err);
+    if (!get)
+        return ERR_STORE;
+    sqlite3_bind_int64(get, 1, block_key(rollup->day, 0));
+    sqlite3_bind_int64(get, 2, block_key(rollup->day + 1, 0));
+    enum err code = ERR_OK;
+    int rc = SQLITE_DONE;
+    while (!code && (rc = sqlite3_step(get)) == SQLITE_ROW) {
+        int64_t id = sqlite3_column_int64(get, 0) & ((1 << PLACE_BITS) - 1);
+        struct place place;
+        if (!places_get(store, id, &place)) {
+            code = db_corrupt(store, "a block of an unknown node", err);
+            break;
+        }
+        code = block_open(store, store->reading, rollup->day, place.cluster, place.node,
+                          db_text(get, 2), BLOCK_NAMES_KINDS, err);
+        if (!code)
+            rollup_add(rollup, store->names, store->reading, (uint32_t)id, UINT32_MAX);
+    }
+    if (!code && rc != SQLITE_DONE)
+        code = db_fail(store, rc, "reading rows", err);
+    sqlite3_reset(get);
+    return code;
+}
+
+static enum err drop_day(struct store *store, int64_t day, struct error *err)
+{
+    sqlite3_stmt *drop = db_statement(store, STATEMENT_DAY_DROP, err);
+    if (!drop)
+        return ERR_STORE;
+    sqlite3_bind_int64(drop, 1, day);
+    return db_run(store, drop, "dropping a day", err);
+}
+
+static enum err put_day(struct store *store, const struct rollup *rollup, struct error *err)
+{
+    struct strbuf sums = {0}, nodes = {0};
+    enum err code = rollup_pack_sums(store, rollup, &sums, err);
+    if (!code)
+        code = rollup_pack_nodes(store, rollup, &nodes, err);
+    sqlite3_stmt *put = code ? NULL : db_statement(store, STATEMENT_DAY_PUT, err);
+    if (put) {
+        sqlite3_bind_int64(put, 1, rollup->day);
+        sqlite3_bind_int64(put, 2, rollup->hours);
+        sqlite3_bind_blob64(put, 3, sums.text, sums.n, SQLITE_STATIC);
+        sqlite3_bind_blob64(put, 4, nodes.text, nodes.n, SQLITE_STATIC);
+        code = db_run(store, put, "writing a day", err);
+        sqlite3_clear_bindings(put);
+    } else if (!code) {
+        code = ERR_STORE;
+    }
+    strbuf_release(&sums);
+    strbuf_release(&nodes);
+    return code;
+}
+
+enum err rollup_day(struct store *store, int64_t day, struct error *err)
+{
+    struct rollup rollup = {0};
+    rollup_clear(&rollup, day);
+    enum err code = add_blocks(store, &rollup, err);
+    if (!code)
+        code = rollup.hours ? put_day(store, &rollup, err) : drop_day(store, day, err);
+    rollup_release(&rollup);
+    return code;
+}
