@@ -181,6 +181,7 @@ static enum err fetch_all(struct collect *run, struct intake *intake, bool resto
     const struct settings *settings = run->options->engine.settings;
     struct fetch fetch;
     engine_reach(settings, run->slice, &fetch.kube, &fetch.gpu);
+    fetch.whole = run->at_once;
     if (!restored) {
         time_ms gpu = run->slice.from - COLLECT_LOOK_BACK_MS;
         time_ms kube = run->slice.from - settings->node_break_ms;
