@@ -48,19 +48,18 @@ struct instance_type {
     int64_t vcpus_milli, memory_milli_gib;
     money_t on_demand, spot; /* -1 unknown */
     struct str date;         /* when the price was so: "2026-07-20", "2026" */
+    const char *source;      /* "catalogue 2026-07-20 (derived)" */
     bool derived;            /* derived from other prices, not read from a list */
 };
 const struct instance_type *catalogue_instance(struct str cloud, struct str region,
                                                struct str name);
-const struct instance_type *catalogue_instances(size_t *ret_n); /* those with GPUs, by name */
 /* The same type in whatever region: for its size, not for its price. cloud may be empty. */
 const struct instance_type *catalogue_instance_size(struct str cloud, struct str name);
 
 /* Median on-demand price of one such GPU in the cloud, or over all clouds where the cloud has none
- * or is not known (cloud empty). False: no list price is known. *ret_cloud: is it the cloud's own.
- */
+ * or is not known (cloud empty). False: no list price is known. *ret_source says which. */
 bool catalogue_gpu_price(struct str cloud, const struct gpu_model *model, money_t *ret,
-                         bool *ret_cloud);
+                         const char **ret_source);
 /* Price of a vCPU and a GiB of the cloud's general-purpose machines (least squares over their
  * on-demand prices in the region, else in the cloud). False: none are known. */
 bool catalogue_cpu_price(struct str cloud, struct str region, money_t *ret_vcpu, money_t *ret_gib);

@@ -6,6 +6,7 @@
 #include "fleet/catalogue.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "fleet/data.h"
@@ -15,6 +16,8 @@
 
 #define ANY_REGION STR("*")
 #define WHOLE_GPU 1000000
+#define MEDIAN "catalogue, median of the GPU model"
+#define MEDIAN_IN MEDIAN " in "
 /* Machines beyond it weigh too much in the fit of the price of a vCPU and a GiB. */
 #define FIT_VCPUS_MAX_MILLI 128000
 
@@ -22,6 +25,14 @@ struct gpu_price {
     const struct gpu_model *gpu;
     struct str cloud;
     money_t price; /* of one GPU */
+};
+
+/* What an answer says it is from: one text for all rows of a date and basis, and for each cloud. */
+#define SOURCES_MAX 64
+struct source {
+    struct str key;
+    bool derived;
+    char text[96];
 };
 
 struct list {
@@ -35,6 +46,8 @@ static struct {
     struct gpu_price *gpu_prices;
     size_t gpu_prices_n, gpu_prices_room;
     struct str date;
+    struct source sources[SOURCES_MAX];
+    size_t sources_n;
 } gpu_book = {.once = PTHREAD_ONCE_INIT};
 
 static struct {
@@ -54,6 +67,21 @@ static money_t price_of(struct str text)
     money_t value = -1;
     invariant(text.n == 0 || money_parse(text, &value));
     return value;
+}
+
+static const char *source_of(const char *head, struct str key, bool derived)
+{
+    for (size_t i = 0; i < gpu_book.sources_n; i++) {
+        const struct source *known = &gpu_book.sources[i];
+        if (known->derived == derived && str_eq(known->key, key))
+            return known->text;
+    }
+    invariant(gpu_book.sources_n < SOURCES_MAX);
+    struct source *source = &gpu_book.sources[gpu_book.sources_n++];
+    *source = (struct source){.key = key, .derived = derived};
+    snprintf(source->text, sizeof source->text, "%s%.*s%s", head, STR_ARG(key),
+             derived ? " (derived)" : "");
+    return source->text;
 }
 
 static int type_order(const void *a, const void *b)
@@ -93,6 +121,8 @@ static void add_gpu_type(const struct csv *csv)
         .derived = str_eq(f[BASIS], STR("derived")),
     };
     invariant(type.gpu && type.gpus > 0);
+    type.source = source_of("catalogue ", type.date, type.derived);
+    source_of(MEDIAN_IN, type.cloud, false);
     mem_push(gpu_book.types.items, gpu_book.types.n, gpu_book.types.room, type);
     if (str_cmp(type.date, gpu_book.date) > 0)
         gpu_book.date = type.date;
@@ -182,13 +212,6 @@ const struct instance_type *catalogue_instance(struct str cloud, struct str regi
     return type ? type : exact(&gpu_book.types, cloud, ANY_REGION, name);
 }
 
-const struct instance_type *catalogue_instances(size_t *ret_n)
-{
-    pthread_once(&gpu_book.once, build_gpus);
-    *ret_n = gpu_book.types.n;
-    return gpu_book.types.items;
-}
-
 const struct instance_type *catalogue_instance_size(struct str cloud, struct str name)
 {
     struct instance_type key = {.cloud = cloud, .name = name};
@@ -221,7 +244,7 @@ static bool median(struct str cloud, const struct gpu_price *prices, size_t n, m
 }
 
 bool catalogue_gpu_price(struct str cloud, const struct gpu_model *model, money_t *ret,
-                         bool *ret_cloud)
+                         const char **ret_source)
 {
     pthread_once(&gpu_book.once, build_gpus);
     size_t from = 0;
@@ -231,8 +254,12 @@ bool catalogue_gpu_price(struct str cloud, const struct gpu_model *model, money_
     while (to < gpu_book.gpu_prices_n && gpu_book.gpu_prices[to].gpu == model)
         to++;
     const struct gpu_price *prices = gpu_book.gpu_prices + from;
-    *ret_cloud = cloud.n && median(cloud, prices, to - from, ret);
-    return *ret_cloud || median(STR_NONE, prices, to - from, ret);
+    if (cloud.n && median(cloud, prices, to - from, ret)) {
+        *ret_source = source_of(MEDIAN_IN, cloud, false);
+        return true;
+    }
+    *ret_source = MEDIAN;
+    return median(STR_NONE, prices, to - from, ret);
 }
 
 /* Least squares of price = p x vCPUs + q x GiB, in integers: at most some thousand machines of up

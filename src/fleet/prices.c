@@ -9,7 +9,6 @@
  * catalogue are not mixed for one type. */
 #include "fleet/prices.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "fleet/catalogue.h"
@@ -37,7 +36,6 @@ void prices_free(struct prices *prices)
     free(prices->rows);
     free(prices->assets);
     free(prices->problems);
-    free(prices->sources);
     arena_release(&prices->arena);
     free(prices);
 }
@@ -101,26 +99,6 @@ static int row_order(const void *a, const void *b)
     return (x->line > y->line) - (x->line < y->line);
 }
 
-static void add_source(struct prices *prices, struct str key, bool derived, const char *format)
-{
-    for (size_t i = 0; i < prices->sources_n; i++)
-        if (str_eq(prices->sources[i].key, key) && prices->sources[i].derived == derived)
-            return;
-    char text[128];
-    snprintf(text, sizeof text, "%s%.*s%s", format, STR_ARG(key), derived ? " (derived)" : "");
-    struct source_text source = {key, derived, str_keep(&prices->arena, str_of(text)).p};
-    mem_push(prices->sources, prices->sources_n, prices->sources_room, source);
-}
-
-/* Answers carry a text that says where they are from; looking up must not allocate. */
-static const char *source_of(const struct prices *prices, struct str key, bool derived)
-{
-    for (size_t i = 0; i < prices->sources_n; i++)
-        if (str_eq(prices->sources[i].key, key) && prices->sources[i].derived == derived)
-            return prices->sources[i].text;
-    return "catalogue";
-}
-
 static bool same_key(const struct price_row *a, const struct price_row *b)
 {
     return a->file == b->file && str_eq(a->instance_type, b->instance_type) &&
@@ -153,15 +131,6 @@ void prices_ready(struct prices *prices)
     if (prices->rows_n)
         qsort(prices->rows, prices->rows_n, sizeof *prices->rows, row_order);
     tell_contradictions(prices);
-    if (!prices->policy.no_catalogue) {
-        size_t n;
-        const struct instance_type *types = catalogue_instances(&n);
-        add_source(prices, STR_NONE, false, "catalogue, median of the GPU model");
-        for (size_t i = 0; i < n; i++) {
-            add_source(prices, types[i].date, types[i].derived, "catalogue ");
-            add_source(prices, types[i].cloud, false, "catalogue, median of the GPU model in ");
-        }
-    }
     prices->ready = true;
 }
 
@@ -425,7 +394,7 @@ static bool from_catalogue(const struct prices *prices, const struct price_query
     ret->known = true;
     ret->num = discounted(prices, query, amount, ret);
     ret->flags = flags;
-    ret->source = source_of(prices, type->date, type->derived);
+    ret->source = type->source;
     split(prices, query, NULL, type, ret);
     return true;
 }
@@ -436,17 +405,16 @@ static bool from_model(const struct prices *prices, const struct price_query *qu
 {
     const struct price_rule *rule = model_of(prices, query, ret);
     const struct gpu_model *gpu = NULL;
-    bool own_cloud = false;
+    const char *source = NULL;
     money_t median = 0;
     if (!rule && !prices->priced && !prices->policy.no_catalogue)
         gpu = catalogue_gpu(query->gpu_model);
-    if (!rule && !(gpu && catalogue_gpu_price(cloud_of(query), gpu, &median, &own_cloud)))
+    if (!rule && !(gpu && catalogue_gpu_price(cloud_of(query), gpu, &median, &source)))
         return false;
     ret->known = ret->per_gpu = true;
     ret->flags = FLAG_DEFAULT_PRICE;
     ret->num = rule ? rule->amount : discounted(prices, query, median, ret);
-    ret->source =
-        rule ? rule->source.p : source_of(prices, own_cloud ? cloud_of(query) : STR_NONE, false);
+    ret->source = rule ? rule->source.p : source;
     return true;
 }
 

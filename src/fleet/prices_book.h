@@ -34,12 +34,6 @@ struct price_asset {
     int file;
 };
 
-struct source_text {
-    struct str key;
-    bool derived;
-    const char *text;
-};
-
 struct prices {
     struct arena arena;
     struct price_rule *rules; /* in the order of being added */
@@ -50,8 +44,6 @@ struct prices {
     size_t assets_n, assets_room;
     struct price_problem *problems;
     size_t problems_n, problems_room;
-    struct source_text *sources; /* texts for prices of the catalogue */
-    size_t sources_n, sources_room;
     struct price_policy policy;
     int files;
     bool priced, ready;

@@ -138,17 +138,20 @@ static void the_median_of_a_model(void **state)
 {
     (void)state;
     money_t price = 0;
-    bool own = false;
+    const char *source = NULL;
     /* aws lists B200 once: p6-b200.48xlarge, 8 of them at 113.9328 */
-    assert_true(catalogue_gpu_price(STR("aws"), catalogue_gpu(STR("NVIDIA B200")), &price, &own));
-    assert_true(own);
+    assert_true(
+        catalogue_gpu_price(STR("aws"), catalogue_gpu(STR("NVIDIA B200")), &price, &source));
+    assert_string_equal(source, "catalogue, median of the GPU model in aws");
     assert_int_equal(price, INT64_C(113932800000) / 8);
     /* oci lists none: of nebius 5.50, lambda 6.69, 6.89, 6.99 and aws 14.2416 the middle one */
-    assert_true(catalogue_gpu_price(STR("oci"), catalogue_gpu(STR("NVIDIA B200")), &price, &own));
-    assert_false(own);
+    assert_true(
+        catalogue_gpu_price(STR("oci"), catalogue_gpu(STR("NVIDIA B200")), &price, &source));
+    assert_string_equal(source, "catalogue, median of the GPU model");
     assert_int_equal(price, 6890000000);
-    assert_false(catalogue_gpu_price(STR("aws"), catalogue_gpu(STR("NVIDIA A16")), &price, &own));
-    assert_false(catalogue_gpu_price(STR_NONE, NULL, &price, &own));
+    assert_false(
+        catalogue_gpu_price(STR("aws"), catalogue_gpu(STR("NVIDIA A16")), &price, &source));
+    assert_false(catalogue_gpu_price(STR_NONE, NULL, &price, &source));
 }
 
 static void a_vcpu_and_a_gib_cost_what_the_lists_say(void **state)
