@@ -22,6 +22,7 @@ struct progress {
 struct fetch {
     struct span kube; /* [from, to] of kube-state-metrics series */
     struct span gpu;  /* [from, to] of everything else */
+    bool whole;       /* the run is this one slice: files deliver all that they have */
 };
 
 struct source;
