@@ -442,8 +442,8 @@ static enum err openmetrics_fetch(struct source *base, const struct fetch *fetch
                                   struct intake *intake, struct progress *progress,
                                   struct error *err)
 {
-    /* Where there are no records it is samples that tell that a node was up: they come as widely. In
-     * a run of one slice all of the file comes: it costs nothing, and tells what was before. */
+    /* Where there are no records it is samples that tell that a node was up: they come as widely.
+     * In a run of one slice all of the file comes: it costs nothing, and tells what was before. */
     struct span all = {TIME_MIN, TIME_MAX}, wide = fetch->whole ? all : fetch->kube;
     struct pass pass = {.source = (struct openmetrics *)base,
                         .intake = intake,

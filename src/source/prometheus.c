@@ -55,6 +55,7 @@ enum err prometheus_source_new(const struct prometheus_options *options, struct 
     struct prometheus *prometheus = mem_zalloc(1, sizeof *prometheus);
     prometheus->source.ops = &prometheus_ops;
     prometheus->api = options->api;
+    prometheus->has_gpus = true;
     prometheus->in_flight = options->in_flight < 1                 ? 1
                             : options->in_flight > IN_FLIGHT_LIMIT ? IN_FLIGHT_LIMIT
                                                                    : options->in_flight;
