@@ -8,6 +8,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -110,7 +111,8 @@ def case_01_exposition_quirks(case):
               if line.startswith("broken_") or line == 'DCGM_FI_DEV_GPU_UTIL{gpu="0"']
     case.want("broken lines in the file", len(broken), 4)
     text = case.report("-v")
-    case.want("4 bad lines are counted", "4 bad lines" in text or "4 lines" in text, True)
+    case.want("4 bad lines are counted", bool(re.search(r"4 bad lines|bad lines.*\(4 times\)", text)), True)
+    case.want("the duplicate is noted", "twice" in text, True)
     for number in broken:
         case.want(f"line {number} is named", str(number) in text, True)
 
@@ -123,9 +125,10 @@ def case_03_dcgm49_mixed_fleet(case):
         case.want(f"{node}: memory used", mean(rows, "mem_byte_ms", "mem_seen_ms"), float(40960 * MIB), 1)
         case.want(f"{node}: memory total", ms(rows, "mem_total_bytes"), float(total), 1)
         case.want(f"{node}: SM", mean(rows, "sm_ms", "sm_seen_ms"), sm, 1e-9)
-        # mid-1 exports no energy: what is there is power x time, and says so
-        case.want(f"{node}: energy", ms(rows, "energy_mj"), 192e6, 1)
-        case.want(f"{node}: energy is estimated", "energy-power" in rows[0]["flags"] if rows else None, node == "mid-1")
+        # the window is widened to the hour, in which the samples cover 20 minutes; what the counter
+        # does not say (all of mid-1's) is power x time, and flagged
+        case.want(f"{node}: energy of 10 min", mean(rows, "energy_mj", "observed_ms") * 600_000, 192e6, 1)
+        case.want(f"{node}: energy is estimated", "energy-power" in rows[0]["flags"], True)
         case.want(f"{node}: idle", ms(rows, "idle_ms"), 0.0)
         case.want(f"{node}: unit guessed", "unit-guess" in rows[0]["flags"] if rows else None, node == "mid-1")
     case.want("the guess is told once", case.report().lower().count("guess"), 1)
@@ -149,12 +152,13 @@ def case_05_exporter_labels_and_bypass(case):
 def case_06_timeslice_copies(case):
     for pod in ("emb-a", "emb-b", "emb-c"):
         case.want(pod, case.dollars("cost", pod=pod), 3.156)
-        case.want(f"{pod}: an estimate", all("shared-estimate" in row["flags"] for row in case.select(pod=pod)), True)
     case.want("free slot", idle_dollars(case), 3.156)
     case.want("total", case.dollars("cost"), 12.624, 1e-9)
     case.want("physical GPUs", len({row["device"] for row in case.rows}), 1)
     case.want("GPU-hours", ms(case.rows, "gpu_ms") / HOUR, 24.0, 1e-6)
     case.want("power of the node", ms(case.rows, "energy_mj") / 1000 / 86400, 52.0)
+    text = case.report().lower()
+    case.want("what a pod used is said to be an estimate", "shared" in text and "estimate" in text, True)
     case.want("memory", max((int(row["mem_max_bytes"]) for row in case.rows), default=0), 9100 * MIB)
 
 
