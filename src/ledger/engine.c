@@ -161,6 +161,8 @@ static void emit_notes(struct engine *engine, const struct intake *intake)
         put_note(&batch, names, NOTE_GUESS, names_put(names, STR("DCGM_FI_DEV_GPU_UTIL_RATIO")),
                  (int64_t)guessed, "GPUs whose exporter sends percent under a ratio's name");
     for (size_t i = 0; i < engine->late_n; i++) {
+        if (engine->late[i].ms <= engine->facts->settings->gap_ms)
+            continue; /* a scrape or two late is how telemetry is */
         struct strbuf subject = {0};
         strbuf_addf(&subject, "%s/%s", names_text(names, engine->late[i].namespace).p,
                     names_text(names, engine->late[i].pod).p);
