@@ -147,12 +147,8 @@ static enum err need_source(const struct flow *flow, struct error *err)
     const struct options *options = flow->options;
     bool telemetry = options->values[OPTION_PROMETHEUS].n || options->values[OPTION_OPENMETRICS].n;
     bool lists = options->values[OPTION_KUBE_JSON].n;
-    if (options->command->bit == IN_DEMO || telemetry)
+    if (options->command->bit == IN_DEMO || telemetry || lists)
         return ERR_OK;
-    if (lists)
-        return error_set(err, ERR_USAGE,
-                         "--kube-json says who asked for GPUs, not what they did: give "
-                         "--prometheus URL or --openmetrics FILE beside it");
     if (options->command->bit == IN_COLLECT)
         return error_set(err, ERR_USAGE,
                          "nothing to collect from: give --prometheus URL or "
