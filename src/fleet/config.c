@@ -68,6 +68,7 @@ enum err config_finish(struct config *config, struct error *err)
     if (config->from >= config->to)
         return error_set(err, ERR_CONFIG, "from has to be before to");
     config->price_policy.node_split = settings->node_split;
+    config->price_policy.not_in_usd = !str_eq(config->currency, STR("USD"));
     prices_set_policy(config->prices, &config->price_policy);
     prices_ready(config->prices);
     if (!config->owners)

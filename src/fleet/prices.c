@@ -134,6 +134,12 @@ void prices_ready(struct prices *prices)
     prices->ready = true;
 }
 
+/* The catalogue is in USD, and nothing here converts. */
+static bool catalogue_has_prices(const struct prices *prices)
+{
+    return !prices->policy.no_catalogue && !prices->policy.not_in_usd;
+}
+
 static struct str cloud_of(const struct price_query *query)
 {
     return str_eq(query->cloud, STR("gce")) ? STR("gcp") : query->cloud;
@@ -332,7 +338,7 @@ static void split(const struct prices *prices, const struct price_query *query,
         memory = size->memory_milli_gib * (PPM / 1000);
     }
     money_t list_p, list_q;
-    if ((p < 0 || q < 0) && !policy->no_catalogue &&
+    if ((p < 0 || q < 0) && catalogue_has_prices(prices) &&
         catalogue_cpu_price(cloud_of(query), query->region, &list_p, &list_q)) {
         p = p < 0 ? list_p : p;
         q = q < 0 ? list_q : q;
@@ -378,7 +384,7 @@ static bool from_catalogue(const struct prices *prices, const struct price_query
                            const struct catalogued *found, struct price *ret)
 {
     const struct instance_type *type = found->type;
-    if (!type)
+    if (!type || !catalogue_has_prices(prices))
         return false;
     money_t amount = query->capacity == CAPACITY_SPOT ? type->spot : -1;
     uint32_t flags = type->derived ? FLAG_CATALOGUE_DERIVED : 0;
@@ -407,7 +413,7 @@ static bool from_model(const struct prices *prices, const struct price_query *qu
     const struct gpu_model *gpu = NULL;
     const char *source = NULL;
     money_t median = 0;
-    if (!rule && !prices->priced && !prices->policy.no_catalogue)
+    if (!rule && !prices->priced && catalogue_has_prices(prices))
         gpu = catalogue_gpu(query->gpu_model);
     if (!rule && !(gpu && catalogue_gpu_price(cloud_of(query), gpu, &median, &source)))
         return false;

@@ -99,6 +99,7 @@ struct price_policy {
     enum node_split node_split;
     money_t vcpu, gib; /* prices of a vCPU and GiB an hour where the row has none; -1 not set */
     bool no_catalogue; /* look nothing up in the catalogue */
+    bool not_in_usd;   /* the ledger is in another currency: sizes of the catalogue, no prices */
 };
 void prices_set_policy(struct prices *prices, const struct price_policy *policy);
 void prices_ready(struct prices *prices); /* last: sorts */

@@ -188,6 +188,44 @@ static void switching_the_catalogue_off(void **state)
     config_free(config);
 }
 
+static void a_ledger_in_another_currency_takes_no_prices_in_usd(void **state)
+{
+    (void)state;
+    struct config *config = config_of("currency: EUR\n");
+    struct price_query query = {.cloud = STR("aws"),
+                                .region = STR("us-east-1"),
+                                .instance_type = STR("p5.48xlarge"),
+                                .gpu_model = STR("NVIDIA H100 80GB HBM3")};
+    struct price price = price_of(config, query);
+    assert_false(price.known);
+    assert_int_equal(price.gpus, 8);
+    config_free(config);
+}
+
+/* The message about an unknown key lists all that are known. */
+static void every_key_stands_in_the_documents(void **state)
+{
+    (void)state;
+    static char page[65536];
+    FILE *in = fopen(TEST_DATA "/../docs/configuration.md", "r");
+    assert_non_null(in);
+    page[fread(page, 1, sizeof page - 1, in)] = 0;
+    fclose(in);
+    refused("xyzzy: 1\n");
+    char *keys = strstr(error.text, "known here are ");
+    assert_non_null(keys);
+    int n = 0;
+    for (char *key = strtok(keys + strlen("known here are "), ", "); key;
+         key = strtok(NULL, ", ")) {
+        char quoted[64];
+        snprintf(quoted, sizeof quoted, "`%s`", key);
+        if (!strstr(page, quoted))
+            fail_msg("docs/configuration.md lacks %s", quoted);
+        n++;
+    }
+    assert_in_range(n, 30, 60);
+}
+
 static void owners_and_types_stand_in_the_file(void **state)
 {
     (void)state;
@@ -323,6 +361,8 @@ int main(void)
         cmocka_unit_test(people_write_durations_with_units),
         cmocka_unit_test(prices_with_all_that_they_can_say),
         cmocka_unit_test(switching_the_catalogue_off),
+        cmocka_unit_test(a_ledger_in_another_currency_takes_no_prices_in_usd),
+        cmocka_unit_test(every_key_stands_in_the_documents),
         cmocka_unit_test(owners_and_types_stand_in_the_file),
         cmocka_unit_test(options_are_kept_for_the_command_line),
         cmocka_unit_test(paths_are_relative_to_the_file),
