@@ -71,6 +71,7 @@ struct engine {
     size_t turn; /* the node that may be emitted */
     struct late_time *late;
     size_t late_n, late_room;
+    int64_t shared_ms;
     bool unpriced, guessed;
 };
 
@@ -104,6 +105,7 @@ static void *book_nodes(void *context)
         }
         for (size_t k = 0; k < result.late_n; k++)
             mem_push(engine->late, engine->late_n, engine->late_room, result.late[k]);
+        engine->shared_ms += result.shared_ms;
         engine->turn++;
         pthread_cond_broadcast(&engine->turn_came);
         pthread_mutex_unlock(&engine->lock);
@@ -170,6 +172,11 @@ static void emit_notes(struct engine *engine, const struct intake *intake)
                  engine->late[i].ms / 1000, "seconds for which telemetry named a finished pod");
         strbuf_release(&subject);
     }
+    if (engine->shared_ms)
+        put_note(&batch, names, NOTE_GUESS, names_put(names, STR("shared GPUs")),
+                 (engine->shared_ms + HOUR_MS - 1) / HOUR_MS,
+                 "hours of a GPU that several pods shared: what each of them used is an estimate, "
+                 "the whole card's activity laid on its share");
     int64_t unplaced[WORK_COUNT];
     work_unplaced(&engine->work, unplaced);
     for (int w = 0; w < WORK_COUNT; w++)

@@ -455,6 +455,16 @@ static void book_portion(struct booking *booking, const struct stretch *stretch,
                      portion->instance != NAME_NONE);
 }
 
+/* Several pods at once: exporters measure the card and not its holders. */
+static bool is_shared(const struct slot *slot)
+{
+    for (size_t i = 1; i < slot->holders_n; i++)
+        if (slot->holders[i].pod != slot->holders[0].pod ||
+            slot->holders[i].namespace != slot->holders[0].namespace)
+            return slot->sampled;
+    return false;
+}
+
 static void book_slot(struct booking *booking, const struct stretch *stretch,
                       const struct slot *slot, struct frac sick)
 {
@@ -463,6 +473,8 @@ static void book_slot(struct booking *booking, const struct stretch *stretch,
     if (slot->line)
         accrue(slot->line, settings, stretch->span, &sums);
     bool lost = is_lost(slot, stretch->span.from);
+    if (is_shared(slot))
+        booking->ret->shared_ms += stretch->span.to - stretch->span.from;
     struct frac left;
     size_t n = slot_parts(slot, settings->share_policy, booking->parts, &left);
     struct portion portion = {

@@ -14,6 +14,7 @@ struct node_book_result {
     struct row_batch batch; /* rows in order; node_hours */
     struct late_time *late; /* finished pods that labels went on to name */
     size_t late_n, late_room;
+    int64_t shared_ms; /* in which several pods held parts of one sampled device */
 };
 
 /* Thread-safe over nodes: facts, sightings and devices are only read. */
