@@ -254,41 +254,84 @@ static void say_notes(struct draft *draft)
         }
 }
 
-static int larger_count_first(const void *a, const void *b)
+/* Notes of one kind and text. */
+struct note_group {
+    const struct note **notes; /* the largest first */
+    size_t n;
+    int64_t count;
+};
+
+static int by_text_then_count(const void *a, const void *b, void *context)
 {
-    const struct note *const *x = a, *const *y = b;
-    return ((*x)->count < (*y)->count) - ((*x)->count > (*y)->count);
+    const struct note *x = *(const struct note *const *)a, *y = *(const struct note *const *)b;
+    const struct names *names = context;
+    if (x->text != y->text)
+        return str_cmp(names_text(names, x->text), names_text(names, y->text));
+    if (x->count != y->count)
+        return x->count < y->count ? 1 : -1;
+    return str_cmp(names_text(names, x->subject), names_text(names, y->subject));
 }
 
-/* "1,204: DCGM_FI_DEV_GPU_UTIL: blank values (1,000); metrics.om: line 7 …; and 3 more" */
+static int larger_group_first(const void *a, const void *b)
+{
+    const struct note_group *x = a, *y = b;
+    if (x->count != y->count)
+        return x->count < y->count ? 1 : -1;
+    return (x->notes > y->notes) - (x->notes < y->notes); /* in order of their texts */
+}
+
+/* "1,204 samples without a time stamp (a.om, b.om and 3 more)"; a count of 1 goes without saying.
+ */
+static void add_note_group(struct draft *draft, const struct note_group *group)
+{
+    const struct names *names = draft->report->result->names;
+    if (group->count > 1) {
+        text_count(&draft->text, group->count);
+        strbuf_addc(&draft->text, ' ');
+    }
+    strbuf_add(&draft->text, names_text(names, group->notes[0]->text));
+    size_t shown = 0;
+    for (; shown < group->n && shown < EXAMPLES_MAX; shown++) {
+        struct str subject = names_text(names, group->notes[shown]->subject);
+        if (subject.n == 0)
+            break;
+        strbuf_addf(&draft->text, "%s%.*s", shown ? ", " : " (", STR_ARG(subject));
+    }
+    if (shown && shown < group->n) {
+        strbuf_add(&draft->text, STR(" and "));
+        text_count(&draft->text, (wide_t)(group->n - shown));
+        strbuf_add(&draft->text, STR(" more"));
+    }
+    if (shown)
+        strbuf_addc(&draft->text, ')');
+}
+
 static void roll_up(struct draft *draft, const struct note_words *words, const struct note **notes,
                     size_t n)
 {
-    const struct names *names = draft->report->result->names;
+    struct note_group *groups = mem_zalloc(n, sizeof *groups);
+    size_t groups_n = 0;
     int64_t sum = 0;
-    for (size_t i = 0; i < n; i++)
+    qsort_r(notes, n, sizeof *notes, by_text_then_count, draft->report->result->names);
+    for (size_t i = 0; i < n; i++) {
+        if (i == 0 || notes[i]->text != notes[i - 1]->text)
+            groups[groups_n++] = (struct note_group){.notes = notes + i};
+        groups[groups_n - 1].n++;
+        groups[groups_n - 1].count += notes[i]->count;
         sum += notes[i]->count;
-    qsort(notes, n, sizeof *notes, larger_count_first);
-    for (size_t i = 0; i < n && i < EXAMPLES_MAX; i++) {
-        struct str subject = names_text(names, notes[i]->subject);
-        struct str text = names_text(names, notes[i]->text);
-        if (i)
-            strbuf_add(&draft->text, STR("; "));
-        if (subject.n)
-            strbuf_addf(&draft->text, "%.*s: ", STR_ARG(subject));
-        strbuf_addf(&draft->text, "%.*s", STR_ARG(text));
-        if (notes[i]->count > 1) {
-            strbuf_add(&draft->text, STR(" ("));
-            text_count(&draft->text, notes[i]->count);
-            strbuf_add(&draft->text, STR(" times)"));
-        }
     }
-    if (n > EXAMPLES_MAX) {
+    qsort(groups, groups_n, sizeof *groups, larger_group_first);
+    for (size_t i = 0; i < groups_n && i < EXAMPLES_MAX; i++) {
+        strbuf_add(&draft->text, str_of(i ? "; " : ""));
+        add_note_group(draft, &groups[i]);
+    }
+    if (groups_n > EXAMPLES_MAX) {
         strbuf_add(&draft->text, STR("; and "));
-        text_count(&draft->text, (wide_t)n - EXAMPLES_MAX);
+        text_count(&draft->text, (wide_t)(groups_n - EXAMPLES_MAX));
         strbuf_add(&draft->text, STR(" more (--output json has all)"));
     }
     put(draft, words->level, words->code, str_of(words->topic))->count = sum;
+    free(groups);
 }
 
 static void say_notes_rolled_up(struct draft *draft)

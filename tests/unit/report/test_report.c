@@ -94,7 +94,7 @@ static void names_are_cut_only_where_the_terminal_has_no_room(void **state)
 static void headings_are_stacked_before_names_are_cut(void **state)
 {
     (void)state;
-    const char *name = "a-team-with-a-long-name";
+    const char *name = "a-team-with-a-name";
     struct result *result = result_start(KEY_TEAM);
     result_group(result, name, held_figures((struct held){.hours = 1, .used = dollars(5)}));
     struct report report = report_of(result);
@@ -219,18 +219,21 @@ static void what_is_missing_is_said_first(void **state)
     result->total.flag_gpu_ns[FLAG_INDEX_UNPRICED] = 168 * HOUR_NS;
     result->total.flag_gpu_ns[FLAG_INDEX_BY_COUNT] = 5 * HOUR_NS;
     result->total.flag_cost[FLAG_INDEX_BY_COUNT] = dollars(100);
-    result_note(result, NOTE_REJECTED, "DCGM_FI_DEV_GPU_UTIL", "blank value", 1200);
-    result_note(result, NOTE_PARTIAL, "prometheus", "the server cut its answer", 1);
+    result_note(result, NOTE_REJECTED, "a.om", "samples without a time stamp", 1000);
+    result_note(result, NOTE_REJECTED, "b.om", "samples without a time stamp", 1200);
+    result_note(result, NOTE_REJECTED, "c.om", "bad lines: 7 no value", 1);
+    result_note(result, NOTE_PARTIAL, "http://p:9090", "the server cut its answer", 1);
     result->recorded.from += 24 * HOUR_MS;
     struct report report = report_of(result);
     char *text = rendered(&report, REPORT_TABLE);
     static const char *const order[] = {
         "observed\nnot all recorded: the ledger has only 2026-11-24 00:00Z to 2026-11-30 00:00Z: "
         "144 of the window's 168 hours\n",
-        "\npartial: prometheus: the server cut its answer\n",
+        "\npartial: the server cut its answer (http://p:9090)\n",
         "\nunpriced: 168.0 GPU-hours have no known price and stand here as 0; give one with "
         "--prices FILE\n",
-        "\nrejected: DCGM_FI_DEV_GPU_UTIL: blank value (1,200 times)\n",
+        "\nrejected: 2,200 samples without a time stamp (b.om, a.om); bad lines: 7 no value "
+        "(c.om)\n",
         "\nby count: $100 (5 %) is laid on GPUs by count",
         "\nunobserved: $20 (1 %)",
         "\n\nTEAM",
