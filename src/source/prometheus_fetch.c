@@ -164,6 +164,7 @@ static struct plan_lane *make_lanes(const struct prometheus *prometheus, const s
     for (size_t i = 0; i < wanted_n; i++) {
         if (prometheus->present && !prometheus->present[i])
             continue;
+        /* Without records of nodes it is samples that tell that a node was up. */
         bool wide = wanted[i].group == METRIC_GROUP_KUBE || !nodes_recorded;
         const struct span *span = wide ? &fetch->kube : &fetch->gpu;
         if (span->from <= span->to)
@@ -199,6 +200,10 @@ enum err prometheus_fetch(struct source *source, const struct fetch *fetch, stru
     pthread_cond_init(&run.home, NULL);
     size_t n;
     struct plan_lane *lanes = make_lanes(prometheus, fetch, &n);
+    if (!prometheus->has_gpus)
+        intake_note(intake, NOTE_PARTIAL, str_of(http_site_url(prometheus->site)), 1,
+                    STR("the server has no metrics of GPUs, only of Kubernetes: is dcgm-exporter "
+                        "installed, and scraped by it?"));
     bool streams = prometheus->api == PROMETHEUS_REMOTE_READ;
     run.plan = plan_new(lanes, n, streams ? TIME_MAX : STEP_MS, TARGET);
     run_threads(&run, n);

@@ -26,9 +26,6 @@ struct prometheus {
     /* By place in wanted_metrics(); NULL before a survey: all are asked for. */
     bool *present;
     bool has_gpus; /* of metrics: some are present, or it is not known */
-    /* Where no record tells of nodes it is samples that tell that a node was up: the GPU metric
-     * that most series have is then read as widely as records are. NULL: none. */
-    const struct wanted_metric *wide;
 };
 
 /* One thread's means of asking. */

@@ -12,7 +12,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define LOOKS 4 /* instants of the window at which series are counted */
+#define SAMPLES_AN_HOUR_GUESS 500000.0 /* where the server does not say: 400 GPUs */
+#define LOOKS 4                        /* instants of the window at which series are counted */
 
 struct survey {
     struct prometheus *prometheus;
@@ -192,20 +193,24 @@ static enum err survey_metrics(struct survey *survey, struct span *ret_extent,
         /* Remote read without the rest of the API: everything is asked for. */
         free(survey->prometheus->present);
         survey->prometheus->present = NULL;
+        *ret_samples_an_hour = SAMPLES_AN_HOUR_GUESS;
         return ERR_OK;
     }
     if (e != ERR_OK)
         return e;
     survey_present(survey);
-    if (!seen_any(survey, METRIC_GROUP_GPU)) {
+    survey->prometheus->has_gpus = seen_any(survey, METRIC_GROUP_GPU);
+    if (!survey->prometheus->has_gpus) {
         e = without_gpus(survey, err);
         if (e != ERR_OK)
             return e;
     }
     e = survey_start(survey, &ret_extent->from, err);
-    if (e == ERR_OK)
-        *ret_samples_an_hour = survey_rate(survey);
-    return e;
+    if (e != ERR_OK)
+        return e;
+    double rate = survey->prometheus->has_gpus ? survey_rate(survey) : 0;
+    *ret_samples_an_hour = rate > 0 ? rate : SAMPLES_AN_HOUR_GUESS;
+    return ERR_OK;
 }
 
 /* Remote read asked for nothing: only its status and type matter. */
