@@ -217,6 +217,11 @@ static bool verdict(struct filters *filters, enum key key, atom_t atom)
     return verdicts->of_atom[atom] == 2;
 }
 
+bool filters_pass_key(struct filters *filters, enum key key, const struct facets *facets)
+{
+    return !filters->on[key] || verdict(filters, key, keys_atom(filters->keys, key, facets));
+}
+
 bool filters_pass(struct filters *filters, enum filters_of which, const struct facets *facets)
 {
     for (enum key key = 0; key < KEY_COUNT; key++) {

@@ -57,6 +57,7 @@ void filters_init(struct filters *filters, const struct query *query, struct key
 void filters_release(struct filters *filters);
 /* Only those on node keys, or only those that do not split, or all. */
 enum filters_of { FILTERS_OF_NODES, FILTERS_OF_ROWS, FILTERS_OF_PARTS };
+bool filters_pass_key(struct filters *filters, enum key key, const struct facets *facets);
 bool filters_pass(struct filters *filters, enum filters_of which, const struct facets *facets);
 
 #endif

@@ -1,14 +1,21 @@
-/* Grouping: each row (or sum of rows) becomes atoms, the atoms a group, and the group adds up. */
+/* Grouping: each sum of rows that the store hands over becomes atoms, the atoms a group, and the
+ * group adds up. The keys and filters say how fine those sums must be. */
 #include "query/query.h"
 
 #include <stdlib.h>
 
 #include "query/keys.h"
+#include "store/scan.h"
 
-/* A set of pairs of names (cluster, and a node or device of it). */
+/* A set of (cluster, name): a bit for each name of a cluster. Clusters are few. */
 struct pairs {
-    uint64_t *slots; /* 0: free */
-    size_t n, mask;
+    struct of_cluster {
+        name_t cluster;
+        uint64_t *bits;
+        size_t words;
+    } * clusters;
+    size_t clusters_n, clusters_room;
+    uint64_t n;
 };
 
 struct run {
@@ -22,6 +29,7 @@ struct run {
     uint32_t *table; /* group + 1; 0: free */
     size_t table_mask;
     struct pairs gpus, nodes;
+    size_t notes_room;
 };
 
 static uint64_t mix(uint64_t hash, uint64_t v)
@@ -30,24 +38,35 @@ static uint64_t mix(uint64_t hash, uint64_t v)
     return hash ^ (hash >> 29);
 }
 
-static void pairs_add(struct pairs *pairs, name_t a, name_t b)
+static struct of_cluster *pairs_of(struct pairs *pairs, name_t cluster)
 {
-    uint64_t pair = (uint64_t)a << 32 | b;
-    invariant(pair); /* a device and a node always have names */
-    if (pairs->n * 2 >= pairs->mask) {
-        struct pairs larger = {.mask = pairs->mask ? pairs->mask * 2 + 1 : 255};
-        larger.slots = mem_zalloc(larger.mask + 1, sizeof *larger.slots);
-        for (size_t i = 0; pairs->slots && i <= pairs->mask; i++)
-            if (pairs->slots[i])
-                pairs_add(&larger, (name_t)(pairs->slots[i] >> 32), (name_t)pairs->slots[i]);
-        free(pairs->slots);
-        *pairs = larger;
+    for (size_t i = 0; i < pairs->clusters_n; i++)
+        if (pairs->clusters[i].cluster == cluster)
+            return &pairs->clusters[i];
+    mem_push(pairs->clusters, pairs->clusters_n, pairs->clusters_room,
+             ((struct of_cluster){.cluster = cluster}));
+    return &pairs->clusters[pairs->clusters_n - 1];
+}
+
+static void pairs_add(struct pairs *pairs, struct of_cluster *of, name_t name)
+{
+    size_t word = name / 64;
+    if (word >= of->words) {
+        size_t words = of->words * 2 > word + 1 ? of->words * 2 : word + 64;
+        of->bits = mem_realloc(of->bits, words, sizeof *of->bits);
+        memset(of->bits + of->words, 0, (words - of->words) * sizeof *of->bits);
+        of->words = words;
     }
-    size_t at = mix(0, pair) & pairs->mask;
-    while (pairs->slots[at] && pairs->slots[at] != pair)
-        at = (at + 1) & pairs->mask;
-    pairs->n += pairs->slots[at] == 0;
-    pairs->slots[at] = pair;
+    uint64_t bit = UINT64_C(1) << (name % 64);
+    pairs->n += (of->bits[word] & bit) == 0;
+    of->bits[word] |= bit;
+}
+
+static void pairs_release(struct pairs *pairs)
+{
+    for (size_t i = 0; i < pairs->clusters_n; i++)
+        free(pairs->clusters[i].bits);
+    free(pairs->clusters);
 }
 
 static void grow_table(struct run *run)
@@ -99,7 +118,7 @@ static struct figures *group_of(struct run *run, const struct facets *facets)
 
 /* A row's money by category: a part has its money and nothing else, since hours of a row that was
  * busy for some of them cannot be told apart by its money (an unpriced row has none). */
-static void add_parts(struct run *run, struct facets facets, const struct figures *whole)
+static void add_by_category(struct run *run, struct facets facets, const struct figures *whole)
 {
     for (int c = 0; c < CATEGORY_COUNT; c++) {
         facets.category = c;
@@ -108,49 +127,45 @@ static void add_parts(struct run *run, struct facets facets, const struct figure
         struct figures part = {.cost = whole->category[c], .rows = whole->rows};
         part.category[c] = whole->category[c];
         figures_add(group_of(run, &facets), &part);
-        part.rows = 0;
         figures_add(&run->result->total, &part);
     }
 }
 
-static void add_row(struct run *run, const struct row *row)
+static void take_part(void *context, const struct scan_part *part)
 {
-    struct facets facets = {&row->key, &row->facts, -1};
+    struct run *run = context;
+    struct facets facets = {part->key, part->facts, -1};
     if (run->filters.any_on_nodes && !filters_pass(&run->filters, FILTERS_OF_NODES, &facets))
         return;
-    run->result->booked = money_add(run->result->booked, row->cost);
-    pairs_add(&run->gpus, row->key.cluster, row->key.device);
+    run->result->booked = money_add(run->result->booked, part->figures->cost);
     if (run->query->filters_n && !filters_pass(&run->filters, FILTERS_OF_ROWS, &facets))
         return;
     if (run->splits) {
-        struct figures whole = {0};
-        figures_add_row(&whole, row);
-        run->result->total.rows++;
-        add_parts(run, facets, &whole);
+        add_by_category(run, facets, part->figures);
         return;
     }
-    figures_add_row(group_of(run, &facets), row);
-    figures_add_row(&run->result->total, row);
+    figures_add(group_of(run, &facets), part->figures);
+    figures_add(&run->result->total, part->figures);
 }
 
-static void add_node_hour(struct run *run, const struct node_hour *hour)
+static void take_node(void *context, const struct scan_node *node)
 {
-    struct row_key key = {.hour = hour->hour, .cluster = hour->cluster, .node = hour->node};
-    struct row_facts facts = {.instance_type = hour->instance_type,
-                              .pool = hour->pool,
-                              .region = hour->region,
-                              .cloud = hour->cloud,
-                              .capacity = hour->capacity};
-    struct facets facets = {&key, &facts, -1};
+    struct run *run = context;
+    struct facets facets = {&node->key, &node->facts, -1};
     if (run->filters.any_on_nodes && !filters_pass(&run->filters, FILTERS_OF_NODES, &facets))
         return;
-    run->result->node_hours++;
-    run->result->price = money_add(run->result->price, hour->booked);
-    pairs_add(&run->nodes, hour->cluster, hour->node);
+    run->result->node_hours += node->hours;
+    run->result->price = money_add(run->result->price, node->booked);
+    pairs_add(&run->nodes, pairs_of(&run->nodes, node->key.cluster), node->key.node);
+    struct of_cluster *gpus = pairs_of(&run->gpus, node->key.cluster);
+    for (size_t i = 0; i < node->devices_n; i++)
+        pairs_add(&run->gpus, gpus, node->devices[i]);
 }
 
-static void add_note(struct result *result, size_t *room, const struct note *note)
+static void take_note(void *context, const struct note *note)
 {
+    struct run *run = context;
+    struct result *result = run->result;
     for (size_t i = 0; i < result->notes_n; i++) {
         struct note *known = &result->notes[i];
         if (known->kind == note->kind && known->subject == note->subject &&
@@ -161,26 +176,51 @@ static void add_note(struct result *result, size_t *room, const struct note *not
             return;
         }
     }
-    mem_push(result->notes, result->notes_n, *room, *note);
+    mem_push(result->notes, result->notes_n, run->notes_room, *note);
 }
 
-static bool take(void *context, const struct row_batch *batch)
+/* Blocks of nodes that the filters on cluster and node leave out need not be opened. */
+static bool wants_node(void *context, name_t cluster, name_t node)
 {
     struct run *run = context;
-    struct span *recorded = &run->result->recorded;
-    if (batch->rows_n || batch->node_hours_n) {
-        if (recorded->from >= recorded->to)
-            *recorded = batch->hours;
-        recorded->to = batch->hours.to;
+    struct row_key key = {.cluster = cluster, .node = node};
+    struct row_facts facts = {0};
+    struct facets facets = {&key, &facts, -1};
+    return filters_pass_key(&run->filters, KEY_CLUSTER, &facets) &&
+           filters_pass_key(&run->filters, KEY_NODE, &facets);
+}
+
+static enum scan_detail detail_of(const struct run *run, enum key key)
+{
+    switch (key) {
+    case KEY_HOUR:
+        return SCAN_ROWS;
+    case KEY_DAY: /* a UTC day is a day of the store; another zone's is not */
+        return zone_is_utc(run->keys.zone) ? SCAN_TEAMS : SCAN_ROWS;
+    case KEY_NODE:
+    case KEY_GPU:
+    case KEY_INSTANCE:
+    case KEY_WORKLOAD:
+    case KEY_POD:
+    case KEY_CONTAINER:
+        return SCAN_SERIES;
+    default:
+        return SCAN_TEAMS;
     }
-    for (size_t i = 0; i < batch->rows_n; i++)
-        add_row(run, &batch->rows[i]);
-    for (size_t i = 0; i < batch->node_hours_n; i++)
-        add_node_hour(run, &batch->node_hours[i]);
-    size_t room = run->result->notes_n;
-    for (size_t i = 0; i < batch->notes_n; i++)
-        add_note(run->result, &room, &batch->notes[i]);
-    return true;
+}
+
+static enum scan_detail detail_of_query(const struct run *run)
+{
+    enum scan_detail detail = SCAN_TEAMS;
+    for (size_t k = 0; k < run->query->keys_n; k++) {
+        enum scan_detail of_key = detail_of(run, run->query->keys[k]);
+        detail = of_key > detail ? of_key : detail;
+    }
+    for (size_t i = 0; i < run->query->filters_n; i++) {
+        enum scan_detail of_key = detail_of(run, run->query->filters[i].key);
+        detail = of_key > detail ? of_key : detail;
+    }
+    return detail;
 }
 
 static void finish(struct run *run)
@@ -201,8 +241,21 @@ static void run_release(struct run *run)
     keys_release(&run->keys);
     free(run->atoms);
     free(run->table);
-    free(run->gpus.slots);
-    free(run->nodes.slots);
+    pairs_release(&run->gpus);
+    pairs_release(&run->nodes);
+}
+
+static enum err scan(struct store *store, struct run *run, struct error *err)
+{
+    struct scan scan = {.hours = run->query->window,
+                        .detail = detail_of_query(run),
+                        .context = run,
+                        .part = take_part,
+                        .node = take_node,
+                        .note = take_note};
+    if (run->filters.on[KEY_NODE] || run->filters.on[KEY_CLUSTER])
+        scan.wants_node = wants_node;
+    return store_scan(store, &scan, &run->result->recorded, err);
 }
 
 enum err query_run(struct store *store, const struct query *query, struct result **ret,
@@ -218,7 +271,7 @@ enum err query_run(struct store *store, const struct query *query, struct result
     for (size_t k = 0; k < query->keys_n; k++)
         run.splits |= key_splits(query->keys[k]);
     if (!code)
-        code = store_read_rows(store, query->window, take, &run, err);
+        code = scan(store, &run, err);
     if (!code) {
         finish(&run);
         *ret = result;

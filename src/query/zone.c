@@ -191,6 +191,12 @@ static int32_t rule_offset(const struct zone *zone, int64_t t)
     return in_summer ? zone->summer : zone->standard;
 }
 
+bool zone_is_utc(const struct zone *zone)
+{
+    return zone->n == 0 && zone->first_offset == 0 &&
+           (!zone->has_rule || (!zone->has_summer && zone->standard == 0));
+}
+
 time_ms zone_offset(const struct zone *zone, time_ms t)
 {
     int64_t s = floor_div(t, 1000);

@@ -14,6 +14,8 @@ struct zone;
 /* NULL or "UTC": UTC, without a file. Unknown names: ERR_USAGE. Loaded once (a lock), then O(1). */
 enum err zone_load(const char *name, const struct zone **ret, struct error *err);
 
+bool zone_is_utc(const struct zone *zone); /* the days of the zone are those of UTC, always */
+
 /* Offset from UTC at an instant, ms; local = UTC + offset. O(log changes). */
 time_ms zone_offset(const struct zone *zone, time_ms t);
 

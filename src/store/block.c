@@ -7,10 +7,11 @@
 
 void block_reserve(struct block *block, size_t series_n, size_t rows_n)
 {
-    if (series_n > block->series_room) {
-        block->series = mem_realloc(block->series, series_n, sizeof *block->series);
-        block->starts = mem_realloc(block->starts, series_n + 1, sizeof *block->starts);
-        block->series_room = series_n;
+    if (series_n > block->series_room || !block->series) {
+        size_t room = series_n > 64 ? series_n : 64;
+        block->series = mem_realloc(block->series, room, sizeof *block->series);
+        block->starts = mem_realloc(block->starts, room + 1, sizeof *block->starts);
+        block->series_room = room;
     }
     if (rows_n > block->rows_room || !block->scratch) {
         size_t room = rows_n > 256 ? rows_n : 256;

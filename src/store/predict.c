@@ -15,6 +15,11 @@ static int64_t times(int64_t a, int64_t b)
     return (int64_t)((uint64_t)a * (uint64_t)b);
 }
 
+static int64_t minus(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a - (uint64_t)b);
+}
+
 void block_predict_begin(struct block *block)
 {
     memset(block->rate, 0, sizeof block->rate);
@@ -57,10 +62,10 @@ void block_predict_dominant(const struct block *block, int64_t *ret)
     for (size_t s = 0; s < block->series_n; s++) {
         bool held = series_is_held(&block->series[s]);
         for (uint32_t i = block->starts[s]; i < block->starts[s + 1]; i++)
-            ret[i] = !held                             ? CATEGORY_EMPTY
-                     : observed[i] == 0                ? CATEGORY_UNOBSERVED
-                     : idle[i] > observed[i] - idle[i] ? CATEGORY_HELD_IDLE
-                                                       : CATEGORY_SLACK;
+            ret[i] = !held                                   ? CATEGORY_EMPTY
+                     : observed[i] == 0                      ? CATEGORY_UNOBSERVED
+                     : idle[i] > minus(observed[i], idle[i]) ? CATEGORY_HELD_IDLE
+                                                             : CATEGORY_SLACK;
     }
 }
 
@@ -120,11 +125,11 @@ static void predict_run(const struct block *block, enum row_column column, size_
             break;
         case COLUMN_LOW:
             ret[i] = c[COLUMN_U][i] < times(c[COLUMN_OBSERVED][i], busy_from)
-                         ? c[COLUMN_OBSERVED][i] - c[COLUMN_IDLE][i]
+                         ? minus(c[COLUMN_OBSERVED][i], c[COLUMN_IDLE][i])
                          : 0;
             break;
         case COLUMN_BUSY:
-            ret[i] = c[COLUMN_OBSERVED][i] - c[COLUMN_IDLE][i] - c[COLUMN_LOW][i];
+            ret[i] = minus(minus(c[COLUMN_OBSERVED][i], c[COLUMN_IDLE][i]), c[COLUMN_LOW][i]);
             break;
         case COLUMN_COST:
             ret[i] =

@@ -1,4 +1,5 @@
-/* The store against a plain model in memory: what was put in comes back, exactly. */
+/* The store against a plain model in memory: what was put in comes back, exactly, whatever the
+ * order of commits, reopenings and crashes; and sums equal rows. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,9 +12,11 @@
 #include <sys/wait.h>
 
 #include "../../lib/random_rows.h"
+#include "store/scan.h"
 #include "store/store.h"
 
 #define H0 (INT64_C(1795996800000)) /* 2026-11-30T00:00Z */
+#define NODES 4
 
 static struct error failure;
 #define must(call)                                                                                 \
@@ -23,56 +26,389 @@ static struct error failure;
             fail_msg("%s: %s", #call, failure.text);                                               \
     } while (0)
 
-struct collected {
-    struct row_batch all;
-    size_t batches;
-};
+static char folder[64], path[96];
+static int make_folder(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof folder, "/tmp/test_store.XXXXXX");
+    if (!mkdtemp(folder))
+        return -1;
+    snprintf(path, sizeof path, "%s/ledger.db", folder);
+    return 0;
+}
+static int remove_folder(void **state)
+{
+    (void)state;
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command);
+}
+
 static bool collect(void *context, const struct row_batch *batch)
 {
-    struct collected *into = context;
-    into->batches++;
+    struct row_batch *into = context;
     for (size_t i = 0; i < batch->rows_n; i++)
-        mem_push(into->all.rows, into->all.rows_n, into->all.rows_room, batch->rows[i]);
+        mem_push(into->rows, into->rows_n, into->rows_room, batch->rows[i]);
     for (size_t i = 0; i < batch->node_hours_n; i++)
-        mem_push(into->all.node_hours, into->all.node_hours_n, into->all.node_hours_room,
-                 batch->node_hours[i]);
+        mem_push(into->node_hours, into->node_hours_n, into->node_hours_room, batch->node_hours[i]);
     for (size_t i = 0; i < batch->notes_n; i++)
-        mem_push(into->all.notes, into->all.notes_n, into->all.notes_room, batch->notes[i]);
+        mem_push(into->notes, into->notes_n, into->notes_room, batch->notes[i]);
     return true;
 }
 
-static void a_row_comes_back_as_it_went_in(void **state)
+/* The model: rows and node-hours of all cells, and what an append and a clear do to them. */
+static void model_clear(struct row_batch *model, struct span hours, const struct row_key *place)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < model->rows_n; i++) {
+        const struct row_key *key = &model->rows[i].key;
+        bool goes = key->hour >= hours.from && key->hour < hours.to &&
+                    (!place || (key->cluster == place->cluster && key->node == place->node));
+        if (!goes)
+            model->rows[n++] = model->rows[i];
+    }
+    model->rows_n = n;
+    n = 0;
+    for (size_t i = 0; i < model->node_hours_n; i++) {
+        const struct node_hour *hour = &model->node_hours[i];
+        bool goes = hour->hour >= hours.from && hour->hour < hours.to &&
+                    (!place || (hour->cluster == place->cluster && hour->node == place->node));
+        if (!goes)
+            model->node_hours[n++] = *hour;
+    }
+    model->node_hours_n = n;
+}
+
+static void model_append(struct row_batch *model, const struct row_batch *batch)
+{
+    for (size_t i = 0; i < batch->rows_n; i++)
+        model_clear(model, batch->hours, &batch->rows[i].key);
+    for (size_t i = 0; i < batch->node_hours_n; i++) {
+        struct row_key place = {.cluster = batch->node_hours[i].cluster,
+                                .node = batch->node_hours[i].node};
+        model_clear(model, batch->hours, &place);
+    }
+    collect(model, batch);
+}
+
+static void model_copy(struct row_batch *to, const struct row_batch *from)
+{
+    row_batch_clear(to);
+    to->names = from->names;
+    collect(to, from);
+}
+
+static int node_hours_by_key(const void *a, const void *b, void *names)
+{
+    const struct node_hour *l = a, *r = b;
+    struct row_key left = {.hour = l->hour, .cluster = l->cluster, .node = l->node};
+    struct row_key right = {.hour = r->hour, .cluster = r->cluster, .node = r->node};
+    return row_key_cmp(names, &left, &right);
+}
+
+static void assert_same_rows(struct row_batch *got, struct row_batch *expected)
+{
+    random_rows_sort(expected);
+    if (expected->node_hours_n)
+        qsort_r(expected->node_hours, expected->node_hours_n, sizeof *expected->node_hours,
+                node_hours_by_key, expected->names);
+    assert_int_equal(got->rows_n, expected->rows_n);
+    assert_int_equal(got->node_hours_n, expected->node_hours_n);
+    for (size_t i = 0; i < got->rows_n; i++)
+        if (!same_row(&got->rows[i], &expected->rows[i]))
+            fail_msg("row %zu of %zu is another one", i, got->rows_n);
+    for (size_t i = 0; i < got->node_hours_n; i++)
+        if (!same_node_hour(&got->node_hours[i], &expected->node_hours[i]))
+            fail_msg("node-hour %zu is another one", i);
+}
+
+struct sums {
+    struct figures figures;
+    uint64_t node_hours;
+    money_t booked;
+};
+static void add_part(void *context, const struct scan_part *part)
+{
+    figures_add(&((struct sums *)context)->figures, part->figures);
+}
+static void add_node(void *context, const struct scan_node *node)
+{
+    ((struct sums *)context)->node_hours += node->hours;
+    ((struct sums *)context)->booked += node->booked;
+}
+static void no_note(void *context, const struct note *note)
+{
+    (void)context, (void)note;
+}
+
+static struct sums scan_sums(struct store *store, struct span hours, enum scan_detail detail)
+{
+    struct sums sums = {0};
+    struct span recorded;
+    struct scan scan = {.hours = hours,
+                        .detail = detail,
+                        .context = &sums,
+                        .part = add_part,
+                        .node = add_node,
+                        .note = no_note};
+    must(store_scan(store, &scan, &recorded, &failure));
+    return sums;
+}
+
+/* Rows of any window, and sums of the same three ways, equal the model's. */
+static void assert_equals_model(struct store *store, const struct row_batch *model,
+                                struct span window)
+{
+    struct row_batch got = {.names = model->names}, expected = {.names = model->names};
+    struct sums want = {0};
+    model_copy(&expected, model);
+    model_clear(&expected, (struct span){TIME_MIN, window.from}, NULL);
+    model_clear(&expected, (struct span){window.to, TIME_MAX}, NULL);
+    must(store_read_rows(store, window, collect, &got, &failure));
+    assert_same_rows(&got, &expected);
+    for (size_t i = 0; i < expected.rows_n; i++)
+        figures_add_row(&want.figures, &expected.rows[i]);
+    want.node_hours = expected.node_hours_n;
+    for (size_t i = 0; i < expected.node_hours_n; i++)
+        want.booked += expected.node_hours[i].booked;
+    for (int detail = SCAN_TEAMS; detail <= SCAN_ROWS; detail++) {
+        struct sums sums = scan_sums(store, window, (enum scan_detail)detail);
+        if (memcmp(&sums.figures, &want.figures, sizeof want.figures) != 0)
+            fail_msg("sums of detail %d differ from the rows (%llu rows, %llu expected)", detail,
+                     (unsigned long long)sums.figures.rows, (unsigned long long)want.figures.rows);
+        assert_int_equal(sums.node_hours, want.node_hours);
+        assert_int_equal(sums.booked, want.booked);
+    }
+    row_batch_release(&got);
+    row_batch_release(&expected);
+}
+
+static struct span random_window(struct dice *dice)
+{
+    time_ms from = H0 + (time_ms)dice_below(dice, 60) * HOUR_MS;
+    return (struct span){from, from + (time_ms)(1 + dice_below(dice, 60)) * HOUR_MS};
+}
+
+static void random_batch(struct dice *dice, struct row_batch *batch, struct span hours)
+{
+    char text[32];
+    snprintf(text, sizeof text, "node-%llu", (unsigned long long)dice_below(dice, NODES));
+    name_t node = names_put(batch->names, str_of(text));
+    name_t cluster = dice_chance(dice, 70) ? NAME_NONE : names_put(batch->names, STR("eu"));
+    row_batch_clear(batch);
+    batch->hours = hours;
+    for (time_ms hour = hours.from; hour < hours.to; hour += HOUR_MS)
+        if (dice_chance(dice, 80))
+            random_node_hour(dice, batch, hour, cluster, node);
+    random_rows_sort(batch);
+}
+
+/* A transaction of clears and appends, to store and model alike. */
+static void random_changes(struct dice *dice, struct store *store, struct row_batch *model)
+{
+    struct row_batch batch = {.names = model->names};
+    for (uint64_t n = dice_below(dice, 6); n > 0; n--) {
+        struct span hours = random_window(dice);
+        if (dice_chance(dice, 70))
+            hours.to = hours.from + (time_ms)(1 + dice_below(dice, 5)) * HOUR_MS;
+        if (dice_chance(dice, 25)) {
+            must(store_clear_hours(store, hours, &failure));
+            model_clear(model, hours, NULL);
+        }
+        random_batch(dice, &batch, hours);
+        must(store_append(store, &batch, &failure));
+        model_append(model, &batch);
+        if (dice_chance(dice, 10))
+            assert_equals_model(store, model, random_window(dice));
+    }
+    row_batch_release(&batch);
+}
+
+static void any_order_of_commits_and_reopenings_equals_the_model(void **state)
+{
+    (void)state;
+    struct dice dice = {dice_seed()};
+    for (int run = 0; run < 12; run++) {
+        struct names *names = names_new();
+        struct row_batch model = {.names = names}, tried = {.names = names};
+        const char *where = run % 3 ? path : ":memory:";
+        struct store *store, *reader;
+        must(store_open(where, STORE_WRITE, names, &store, &failure));
+        for (int round = 0; round < 25; round++) {
+            model_copy(&tried, &model);
+            must(store_begin(store, &failure));
+            random_changes(&dice, store, &tried);
+            if (dice_chance(&dice, 20)) {
+                store_rollback(store);
+            } else {
+                must(store_commit(store, NULL, &failure));
+                model_copy(&model, &tried);
+            }
+            if (dice_chance(&dice, 5)) {
+                time_ms before = H0 + (time_ms)dice_below(&dice, 40) * HOUR_MS;
+                must(store_retain(store, before, &failure));
+                model_clear(&model, (struct span){TIME_MIN, before}, NULL);
+            }
+            if (run % 3 && dice_chance(&dice, 20)) {
+                store_close(store);
+                must(store_open(where, STORE_WRITE, names, &store, &failure));
+            }
+            if (run % 3 && dice_chance(&dice, 30)) {
+                must(store_open(where, STORE_READ, names, &reader, &failure));
+                assert_equals_model(reader, &model, random_window(&dice));
+                store_close(reader);
+            }
+            assert_equals_model(store, &model, random_window(&dice));
+        }
+        assert_equals_model(store, &model, (struct span){H0, H0 + 200 * HOUR_MS});
+        store_close(store);
+        unlink(path);
+        row_batch_release(&model);
+        row_batch_release(&tried);
+        names_free(names);
+    }
+}
+
+/* Names have other ids in another process: the rows must be the same by their texts. */
+static void another_process_reads_the_same_rows(void **state)
 {
     (void)state;
     struct dice dice = {dice_seed()};
     struct names *names = names_new();
-    struct row_batch batch = {.names = names, .hours = {H0, H0 + 24 * HOUR_MS}};
-    for (int h = 0; h < 24; h++)
-        random_node_hour(&dice, &batch, H0 + h * HOUR_MS, NAME_NONE, names_put(names, STR("n1")));
-    random_rows_sort(&batch);
+    struct row_batch batch = {.names = names};
+    random_batch(&dice, &batch, (struct span){H0, H0 + 30 * HOUR_MS});
     struct store *store;
-    must(store_open(":memory:", STORE_WRITE, names, &store, &failure));
+    must(store_open(path, STORE_WRITE, names, &store, &failure));
     must(store_begin(store, &failure));
     must(store_append(store, &batch, &failure));
     must(store_commit(store, NULL, &failure));
-    struct collected got = {0};
+    store_close(store);
+    struct names *others = names_new();
+    names_put(others, STR("something else"));
+    must(store_open(path, STORE_READ, others, &store, &failure));
+    struct row_batch got = {.names = others};
     must(store_read_rows(store, batch.hours, collect, &got, &failure));
-    assert_int_equal(got.all.rows_n, batch.rows_n);
-    assert_int_equal(got.all.node_hours_n, batch.node_hours_n);
-    for (size_t i = 0; i < batch.rows_n; i++)
-        assert_true(same_row(&got.all.rows[i], &batch.rows[i]));
-    for (size_t i = 0; i < batch.node_hours_n; i++)
-        assert_true(same_node_hour(&got.all.node_hours[i], &batch.node_hours[i]));
+    assert_int_equal(got.rows_n, batch.rows_n);
+    for (size_t i = 0; i < got.rows_n; i++) {
+        const struct row_key *key = &got.rows[i].key, *wanted = &batch.rows[i].key;
+        assert_true(str_eq(names_text(others, key->pod), names_text(names, wanted->pod)));
+        assert_true(str_eq(names_text(others, key->pod_uid), names_text(names, wanted->pod_uid)));
+        assert_true(str_eq(names_text(others, key->device), names_text(names, wanted->device)));
+        assert_true(str_eq(names_text(others, got.rows[i].facts.workload),
+                           names_text(names, batch.rows[i].facts.workload)));
+        assert_int_equal(got.rows[i].cost, batch.rows[i].cost);
+    }
+    store_close(store);
+    unlink(path);
+    row_batch_release(&got);
+    row_batch_release(&batch);
+    names_free(names);
+    names_free(others);
+}
+
+static void progress_and_carry_move_with_the_rows(void **state)
+{
+    (void)state;
+    struct names *names = names_new();
+    struct store *store;
+    struct arena arena = {0};
+    struct store_progress got;
+    must(store_open(path, STORE_WRITE, names, &store, &failure));
+    assert_int_equal(store_read_progress(store, STR("prom"), &arena, &got, &failure),
+                     ERR_NOT_FOUND);
+    must(store_begin(store, &failure));
+    struct store_progress progress = {STR("prom"), H0, {"a\0b", 3}, STR("prices: x")};
+    must(store_commit(store, &progress, &failure));
+    must(store_begin(store, &failure));
+    progress = (struct store_progress){STR("prom"), H0 + HOUR_MS, STR_NONE, STR_NONE};
+    store_rollback(store);
+    store_close(store);
+    must(store_open(path, STORE_READ, names, &store, &failure));
+    must(store_read_progress(store, STR("prom"), &arena, &got, &failure));
+    assert_int_equal(got.watermark, H0);
+    assert_true(str_eq(got.carry, (struct str){"a\0b", 3}));
+    assert_true(str_eq(got.settings, STR("prices: x")));
+    store_close(store);
+    unlink(path);
+    arena_release(&arena);
+    names_free(names);
+}
+
+static void notes_come_back_and_go_with_their_hours(void **state)
+{
+    (void)state;
+    struct names *names = names_new();
+    struct store *store;
+    struct note note = {1,
+                        names_put(names, STR("DCGM_FI")),
+                        names_put(names, STR("rejected")),
+                        7,
+                        H0,
+                        H0 + 4 * HOUR_MS};
+    struct row_batch batch = {
+        .names = names, .hours = {H0, H0 + 4 * HOUR_MS}, .notes = &note, .notes_n = 1};
+    struct row_batch got = {0};
+    must(store_open(":memory:", STORE_WRITE, names, &store, &failure));
+    for (int twice = 0; twice < 2; twice++) {
+        must(store_begin(store, &failure));
+        must(store_append(store, &batch, &failure));
+        must(store_commit(store, NULL, &failure));
+    }
+    must(store_read_rows(store, batch.hours, collect, &got, &failure));
+    assert_int_equal(got.notes_n, 1);
+    assert_int_equal(got.notes[0].count, 7);
+    assert_int_equal(got.notes[0].subject, note.subject);
+    must(store_begin(store, &failure));
+    must(store_clear_hours(store, (struct span){H0, H0 + HOUR_MS}, &failure));
+    must(store_commit(store, NULL, &failure));
+    row_batch_clear(&got);
+    must(store_read_rows(store, batch.hours, collect, &got, &failure));
+    assert_int_equal(got.notes_n, 1);
+    assert_int_equal(got.notes[0].from, H0 + HOUR_MS);
+    must(store_begin(store, &failure));
+    must(store_clear_hours(store, batch.hours, &failure));
+    must(store_commit(store, NULL, &failure));
+    row_batch_clear(&got);
+    must(store_read_rows(store, batch.hours, collect, &got, &failure));
+    assert_int_equal(got.notes_n, 0);
+    store_close(store);
+    row_batch_release(&got);
+    names_free(names);
+}
+
+static void an_empty_store_says_so(void **state)
+{
+    (void)state;
+    struct names *names = names_new();
+    struct store *store;
+    struct span extent = {1, 2};
+    must(store_open(":memory:", STORE_WRITE, names, &store, &failure));
+    assert_int_equal(store_extent(store, &extent, &failure), ERR_NOT_FOUND);
+    assert_int_equal(extent.from, 1);
+    struct row_batch batch = {.names = names, .hours = {H0, H0 + 30 * HOUR_MS}};
+    struct dice dice = {7};
+    name_t node = names_put(names, STR("n"));
+    random_node_hour(&dice, &batch, H0 + 5 * HOUR_MS, NAME_NONE, node);
+    random_node_hour(&dice, &batch, H0 + 27 * HOUR_MS, NAME_NONE, node);
+    must(store_begin(store, &failure));
+    must(store_append(store, &batch, &failure));
+    must(store_commit(store, NULL, &failure));
+    must(store_extent(store, &extent, &failure));
+    assert_int_equal(extent.from, H0 + 5 * HOUR_MS);
+    assert_int_equal(extent.to, H0 + 28 * HOUR_MS);
     store_close(store);
     row_batch_release(&batch);
-    row_batch_release(&got.all);
     names_free(names);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_row_comes_back_as_it_went_in),
+        cmocka_unit_test(any_order_of_commits_and_reopenings_equals_the_model),
+        cmocka_unit_test(another_process_reads_the_same_rows),
+        cmocka_unit_test(progress_and_carry_move_with_the_rows),
+        cmocka_unit_test(notes_come_back_and_go_with_their_hours),
+        cmocka_unit_test(an_empty_store_says_so),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
