@@ -12,8 +12,9 @@
 #include "ledger/node_book.h"
 #include "ledger/work.h"
 
-#define REACH_GPU_MS (30 * 60000) /* samples to both sides of a slice: gap, frozen text, start-up  \
-                                   */
+#define REACH_GPU_MS                                                                               \
+    (30 * 60000) /* samples to both sides of a slice: gap, frozen text, start-up                   \
+                  */
 #define REACH_GPU_AFTER_MS (60 * 60000)
 #define THREADS_MAX 64
 
@@ -157,7 +158,7 @@ static void emit_notes(struct engine *engine, const struct intake *intake)
         guessed += engine->devices.at[i]->guessed;
     }
     if (rejected)
-        put_note(&batch, names, NOTE_REJECTED, names_put(names, STR("samples")), (int64_t)rejected,
+        put_note(&batch, names, NOTE_REJECTED, NAME_NONE, (int64_t)rejected,
                  "values that are no measurements (blanks, NaN, out of range)");
     if (guessed)
         put_note(&batch, names, NOTE_GUESS, names_put(names, STR("DCGM_FI_DEV_GPU_UTIL_RATIO")),
@@ -184,8 +185,8 @@ static void emit_notes(struct engine *engine, const struct intake *intake)
             put_note(&batch, names, NOTE_UNPLACED, names_put(names, str_of(work_columns[w])),
                      unplaced[w], "counted in hours in which the pod held no GPU");
     if (intake->refused)
-        put_note(&batch, names, NOTE_PARTIAL, names_put(names, STR("series")),
-                 (int64_t)intake->refused, "series over the limits of a slice were left out");
+        put_note(&batch, names, NOTE_PARTIAL, NAME_NONE, (int64_t)intake->refused,
+                 "series over the limits of a slice were left out");
     if (batch.notes_n)
         engine->emit(engine->context, &batch);
     row_batch_release(&batch);
