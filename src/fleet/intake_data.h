@@ -115,6 +115,7 @@ struct strip {
     enum exporter_family family;
     uint32_t ratio_metric; /* bit of a signal: its metric is a UNIT_PERCENT_OR_RATIO one */
     bool percent;          /* …and its exporter fills that with percent (devices_gather) */
+    bool scaled;           /* its collector fills GPU_UTIL with a ratio (devices_gather) */
     uint32_t rejected;
     time_ms *t;
     size_t n, room;

@@ -19,34 +19,66 @@ struct meaning {
     int64_t index;
 };
 
+/* The host of an address ("10.0.4.17:9400" -> "10.0.4.17"); NAME_NONE where there is none. */
+static name_t host_of(const struct facts *facts, name_t address)
+{
+    struct str text = names_text(facts->names, address);
+    const char *colon = memrchr(text.p, ':', text.n);
+    if (colon)
+        text.n = (size_t)(colon - text.p);
+    return text.n ? names_put(facts->names, text) : NAME_NONE;
+}
+
+/* The name of a node that Kubernetes knows, spelled in any case: exporters print what the host
+ * calls itself. NAME_NONE: no such node. */
+static name_t recorded_node(const struct facts *facts, name_t cluster, name_t host)
+{
+    uint32_t at = idmap_get(&facts->node_by_name, IDKEY(cluster, host));
+    if (at != IDMAP_NONE && facts->nodes[at].recorded)
+        return host;
+    struct str text = names_text(facts->names, host);
+    char lower[256];
+    if (!text.n || text.n >= sizeof lower)
+        return NAME_NONE;
+    for (size_t i = 0; i < text.n; i++)
+        lower[i] = (char)(text.p[i] >= 'A' && text.p[i] <= 'Z' ? text.p[i] | 0x20 : text.p[i]);
+    name_t name;
+    if (!names_find(facts->names, (struct str){lower, text.n}, &name))
+        return NAME_NONE;
+    at = idmap_get(&facts->node_by_name, IDKEY(cluster, name));
+    return at != IDMAP_NONE && facts->nodes[at].recorded ? name : NAME_NONE;
+}
+
+/* The node that samples name: label node; else the host where that is a known node; else the node
+ * of the exporter's pod or address. (semantics, section 3) */
 static name_t node_of(const struct facts *facts, const struct strip *strip,
                       const struct holder_labels *holder)
 {
     name_t cluster = strip->label[GPU_LABEL_CLUSTER], host = strip->label[GPU_LABEL_HOSTNAME];
+    name_t address = host_of(facts, strip->label[GPU_LABEL_INSTANCE]);
     if (strip->label[GPU_LABEL_NODE] != NAME_NONE)
         return strip->label[GPU_LABEL_NODE];
-    uint32_t at = idmap_get(&facts->node_by_name, IDKEY(cluster, host));
-    if ((at != IDMAP_NONE && facts->nodes[at].recorded) ||
-        idmap_get(&facts->recorded_cluster, IDKEY(cluster)) == IDMAP_NONE)
-        return host;
+    /* Outside of Kubernetes exporters call every host "localhost", or say nothing. */
+    bool nameless = host == NAME_NONE || str_eq(names_text(facts->names, host), STR("localhost"));
+    name_t other = nameless && address != NAME_NONE ? address : host;
+    if (idmap_get(&facts->recorded_cluster, IDKEY(cluster)) == IDMAP_NONE)
+        return other;
+    name_t known = recorded_node(facts, cluster, host);
+    if (known != NAME_NONE)
+        return known;
     name_t pods[] = {holder->exporter_pod, host};
     for (int i = 0; i < 2; i++) {
-        at = pods[i] == NAME_NONE ? IDMAP_NONE
-                                  : idmap_get(&facts->pod_node, IDKEY(cluster, pods[i]));
-        if (at != IDMAP_NONE)
-            return at;
+        uint32_t node = pods[i] == NAME_NONE ? IDMAP_NONE
+                                             : idmap_get(&facts->pod_node, IDKEY(cluster, pods[i]));
+        if (node != IDMAP_NONE)
+            return node;
     }
-    struct str address = names_text(facts->names, strip->label[GPU_LABEL_INSTANCE]);
-    const char *colon = memrchr(address.p, ':', address.n);
-    if (colon)
-        address.n = (size_t)(colon - address.p);
-    name_t ip;
-    if (address.n && names_find(facts->names, address, &ip)) {
-        at = idmap_get(&facts->address, IDKEY(cluster, ip));
-        if (at != IDMAP_NONE)
-            return at;
-    }
-    return host;
+    uint32_t node =
+        address == NAME_NONE ? IDMAP_NONE : idmap_get(&facts->address, IDKEY(cluster, address));
+    if (node != IDMAP_NONE)
+        return node;
+    known = recorded_node(facts, cluster, address);
+    return known != NAME_NONE ? known : other;
 }
 
 static struct meaning meaning_of(struct device *device, const struct facts *facts,
@@ -458,9 +490,14 @@ static void make_lines(struct device *device, const struct facts *facts,
     free(which);
 }
 
-/* Percent or ratio, now that all values of the exporter are known. (semantics, inputs 1) */
+/* Percent or ratio, now that all values of the exporter are known. (inputs, section 1) */
 static void settle_unit(struct device *device, struct strip *strip, bool percent)
 {
+    for (size_t i = 0; strip->scaled && i < strip->n; i++) {
+        int64_t *v = &strip->column[SIGNAL_UTIL][i];
+        *v = *v == SIGNAL_ABSENT ? *v : *v * 100;
+    }
+    device->guessed |= strip->scaled;
     for (int s = 0; s < SIGNAL_COUNT; s++) {
         if (!(strip->ratio_metric & 1u << s) || !strip->column[s])
             continue;

@@ -161,8 +161,8 @@ static void emit_notes(struct engine *engine, const struct intake *intake)
         put_note(&batch, names, NOTE_REJECTED, NAME_NONE, (int64_t)rejected,
                  "values that are no measurements (blanks, NaN, out of range)");
     if (guessed)
-        put_note(&batch, names, NOTE_GUESS, names_put(names, STR("DCGM_FI_DEV_GPU_UTIL_RATIO")),
-                 (int64_t)guessed, "GPUs whose exporter sends percent under a ratio's name");
+        put_note(&batch, names, NOTE_GUESS, names_put(names, STR("GPU_UTIL")), (int64_t)guessed,
+                 "GPUs whose exporter sends GPU_UTIL in a unit that its name does not say");
     for (size_t i = 0; i < engine->late_n; i++) {
         if (engine->late[i].ms <= engine->facts->settings->gap_ms)
             continue; /* a scrape or two late is how telemetry is */
