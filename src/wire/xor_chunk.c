@@ -201,8 +201,8 @@ enum err xor_chunk_decode(struct str data, time_ms *t, double *v, size_t room, s
     uint64_t first;
     if (!protobuf_varint(&p, end, &first) || end - p < 8)
         goto cut;
-    struct series_state state = {.t = first >> 1 ^ -(first & 1),
-                                 .value = peek((const uint8_t *)p, 0)};
+    struct series_state state = {
+        .width = 64, .t = first >> 1 ^ -(first & 1), .value = peek((const uint8_t *)p, 0)};
     put(&state, 0, t, v);
     got = 1;
     p += 8;
