@@ -2,10 +2,13 @@
  * what came out fits together. */
 #include "fleet/config.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "fleet/config_sections.h"
+#include "fleet/data.h"
 
 #define DEFAULT_IDLE_POWER (NANO * 15 / 100)
 
@@ -74,6 +77,40 @@ enum err config_finish(struct config *config, struct error *err)
     if (!config->owners)
         config->owners = owners_new_default();
     return ERR_OK;
+}
+
+static uint64_t catalogue_digest(void)
+{
+    static const char *const tables[] = {"gpus.csv", "prices.csv", "cpu_prices.csv"};
+    uint64_t digest = 0;
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        struct str text = data_file(str_of(tables[i]));
+        digest = XXH3_64bits_withSeed(text.p, text.n, digest);
+    }
+    return digest;
+}
+
+void config_describe(const struct config *config, struct strbuf *ret)
+{
+    const struct settings *s = &config->settings;
+    const struct price_policy *policy = &config->price_policy;
+    strbuf_addf(ret, "step=%lld gap=%lld idle=%lld busy=%lld break=%lld starting=%lld frozen=%lld",
+                (long long)s->step_ms, (long long)s->gap_ms, (long long)s->idle_below,
+                (long long)s->busy_from, (long long)s->node_break_ms, (long long)s->starting_max_ms,
+                (long long)s->frozen_ms);
+    strbuf_addf(ret, " share=%d split=%d xids=", (int)s->share_policy, (int)s->node_split);
+    for (size_t i = 0; i < s->lost_xids_n; i++)
+        strbuf_addf(ret, "%s%d", i ? "," : "", s->lost_xids[i]);
+    strbuf_addf(ret, " exporters=");
+    for (size_t i = 0; i < s->exporter_containers_n; i++)
+        strbuf_addf(ret, "%s%.*s", i ? "," : "", STR_ARG(s->exporter_containers[i]));
+    strbuf_addf(ret, " cluster=%.*s vcpu=%lld gib=%lld prices=%016" PRIx64 " owners=%016" PRIx64,
+                STR_ARG(config->cluster), (long long)policy->vcpu, (long long)policy->gib,
+                prices_digest(config->prices), owners_digest(config->owners));
+    if (policy->no_catalogue || policy->not_in_usd)
+        strbuf_addf(ret, " catalogue=%s", policy->no_catalogue ? "off" : "sizes");
+    else
+        strbuf_addf(ret, " catalogue=%016" PRIx64, catalogue_digest());
 }
 
 static bool found(struct config *config, const char *folder, const char *below, struct str *ret)

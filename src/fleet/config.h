@@ -66,6 +66,12 @@ enum err config_set_owners(struct config *config, const char *path, struct error
 /* Checks that the settings fit together (gap >= step, idle below busy), readies the price book. */
 enum err config_finish(struct config *config, struct error *err);
 
+/* Append one line of text that changes whenever anything changes that the ledger's rows depend on:
+ * settings, price files and rules, owner rules (those inside the configuration count with its whole
+ * text), the built-in catalogue. The window, the time zone, options and the thresholds of the idle
+ * scan leave it alone. After config_finish. */
+void config_describe(const struct config *config, struct strbuf *ret);
+
 /* The file that is read where --config names none: $XDG_CONFIG_HOME/gputally/config.yaml (else
  * ~/.config/…), then /etc/gputally/config.yaml. False: neither is there. */
 bool config_default_path(struct config *config, struct str *ret);

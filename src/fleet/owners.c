@@ -28,6 +28,11 @@ void owners_free(struct owners *owners)
     free(owners);
 }
 
+uint64_t owners_digest(const struct owners *owners)
+{
+    return owners->digest;
+}
+
 bool owners_configured(const struct owners *owners)
 {
     return owners->configured;

@@ -3,6 +3,8 @@
 #ifndef GPUTALLY_FLEET_OWNERS_H
 #define GPUTALLY_FLEET_OWNERS_H
 
+#include <stdint.h>
+
 #include "util/error.h"
 #include "util/memory.h"
 #include "util/str.h"
@@ -40,7 +42,9 @@ struct owners *owners_new_default(void);
 enum err owners_read(const char *path, struct owners **ret, struct error *err);
 enum err owners_from_config(struct config_node rules, struct config_node types, struct owners **ret,
                             struct error *err);
-void owners_free(struct owners *owners);             /* NULL is fine */
+void owners_free(struct owners *owners); /* NULL is fine */
+/* Changes with the text of the rules that were read; 0 for default ones. */
+uint64_t owners_digest(const struct owners *owners);
 bool owners_configured(const struct owners *owners); /* are there rules for teams of the user's */
 
 /* The team; "unowned" where no rule matches. *ret_default: the team is only the namespace, since no

@@ -148,6 +148,7 @@ enum err owners_from_config(struct config_node rules, struct config_node types, 
 {
     struct owners *owners = mem_zalloc(1, sizeof *owners);
     owners->configured = config_kind(rules) != CONFIG_NOTHING;
+    owners->digest = config_file_digest(rules.file ? rules.file : types.file);
     enum err result = read_list(owners, rules, false, err);
     if (!result)
         result = read_list(owners, types, true, err);
@@ -201,6 +202,7 @@ enum err owners_read(const char *path, struct owners **ret, struct error *err)
         return result == ERR_CONFIG ? result : error_prefix(err, "owners");
     struct owners *owners = mem_zalloc(1, sizeof *owners);
     owners->configured = true;
+    owners->digest = config_file_digest(file);
     struct config_node root = config_root(file);
     result = root.file ? read_root(owners, root, err)
                        : error_set(err, ERR_CONFIG,

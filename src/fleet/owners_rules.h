@@ -26,6 +26,7 @@ struct owners {
     struct arena arena;
     struct rule_list teams, types;
     bool configured;
+    uint64_t digest;
 };
 
 void owners_add_rule(struct rule_list *list, struct owner_rule rule);

@@ -10,6 +10,7 @@
 #include "fleet/prices.h"
 
 #include <stdlib.h>
+#include <xxhash.h>
 
 #include "fleet/catalogue.h"
 #include "fleet/labels.h"
@@ -56,6 +57,16 @@ static const struct label *keep_labels(struct arena *arena, const struct label *
     return copy;
 }
 
+static void digest(struct prices *prices, struct str text)
+{
+    prices->digest = XXH3_64bits_withSeed(text.p, text.n, prices->digest + 1);
+}
+
+uint64_t prices_digest(const struct prices *prices)
+{
+    return prices->digest;
+}
+
 void prices_add_rule(struct prices *prices, const struct price_rule *rule)
 {
     struct price_rule copy = *rule;
@@ -64,9 +75,18 @@ void prices_add_rule(struct prices *prices, const struct price_rule *rule)
                            &selector->region,  &selector->instance_type, &selector->gpu_model,
                            &copy.source};
     invariant(!prices->ready && rule->amount >= 0);
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         *texts[i] = str_keep(&prices->arena, *texts[i]);
+        digest(prices, *texts[i]);
+    }
     selector->labels = keep_labels(&prices->arena, selector->labels, selector->labels_n);
+    for (size_t i = 0; i < selector->labels_n; i++) {
+        digest(prices, selector->labels[i].name);
+        digest(prices, selector->labels[i].value);
+    }
+    int64_t numbers[] = {rule->kind,         rule->amount,         selector->any_capacity,
+                         selector->capacity, selector->valid.from, selector->valid.to};
+    digest(prices, (struct str){(const char *)numbers, sizeof numbers});
     if (rule->kind != PRICE_RULE_DISCOUNT)
         prices->priced = true;
     mem_push(prices->rules, prices->rules_n, prices->rules_room, copy);

@@ -106,6 +106,9 @@ void prices_ready(struct prices *prices); /* last: sorts */
 /* Has the user said any price? If not, reports call the figures an estimate. */
 bool prices_configured(const struct prices *prices);
 
+/* Changes with every file and rule that was added, in their order. */
+uint64_t prices_digest(const struct prices *prices);
+
 /* What was wrong in price files, a sentence each with its place and what to do. Live as the book.
  */
 struct price_problem {

@@ -47,6 +47,7 @@ struct prices {
     struct price_policy policy;
     int files;
     bool priced, ready;
+    uint64_t digest;
 };
 
 /* While a file is read. */

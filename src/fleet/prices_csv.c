@@ -7,6 +7,7 @@
  * problem is told with its line and what to write instead. */
 #include <stdarg.h>
 #include <stdio.h>
+#include <xxhash.h>
 
 #include "fleet/catalogue.h"
 #include "fleet/prices.h"
@@ -303,6 +304,7 @@ enum err prices_add_csv_text(struct prices *prices, const char *name, struct str
     struct price_reader reader = {.prices = prices, .name = name, .file = prices->files++};
     enum err result;
     invariant(!prices->ready);
+    prices->digest = XXH3_64bits_withSeed(text.p, text.n, prices->digest + 1);
     csv_init(&reader.csv, text);
     if (!csv_next(&reader.csv) || reader.csv.broken)
         result = error_set(err, ERR_CONFIG,

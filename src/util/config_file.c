@@ -9,12 +9,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <xxhash.h>
 #include <yaml.h>
 
 struct config_file {
     yaml_document_t document;
     bool loaded;
     char *name;
+    uint64_t digest;
 };
 
 static yaml_node_t *node_of(struct config_node node)
@@ -37,6 +39,11 @@ void config_file_free(struct config_file *file)
 struct str config_file_name(const struct config_file *file)
 {
     return str_of(file->name);
+}
+
+uint64_t config_file_digest(const struct config_file *file)
+{
+    return file ? file->digest : 0;
 }
 
 struct config_node config_root(const struct config_file *file)
@@ -160,6 +167,7 @@ enum err config_file_parse(const char *name, struct str text, struct config_file
         return error_set(err, ERR_LIMIT, "%s: out of memory", name);
     struct config_file *file = mem_zalloc(1, sizeof *file);
     file->name = str_dup(str_of(name));
+    file->digest = XXH3_64bits(text.p, text.n);
     yaml_parser_set_input_string(&parser, (const unsigned char *)text.p, text.n);
     enum err result = load(&parser, file, err);
     yaml_parser_delete(&parser);

@@ -31,6 +31,7 @@ enum err config_file_parse(const char *name, struct str text, struct config_file
                            struct error *err);
 void config_file_free(struct config_file *file); /* NULL is fine */
 struct str config_file_name(const struct config_file *file);
+uint64_t config_file_digest(const struct config_file *file);    /* of its text; 0 where NULL */
 struct config_node config_root(const struct config_file *file); /* of an empty file: nothing */
 
 enum config_kind config_kind(struct config_node node);

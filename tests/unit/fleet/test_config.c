@@ -202,6 +202,61 @@ static void a_ledger_in_another_currency_takes_no_prices_in_usd(void **state)
     config_free(config);
 }
 
+static const char *described(const char *text)
+{
+    static char line[2][1024];
+    static int turn;
+    struct strbuf out = {0};
+    struct config *config = config_of(text);
+    config_describe(config, &out);
+    turn = !turn;
+    snprintf(line[turn], sizeof line[turn], "%.*s", STR_ARG(strbuf_str(&out)));
+    strbuf_release(&out);
+    config_free(config);
+    return line[turn];
+}
+
+static void a_description_changes_with_what_rows_depend_on(void **state)
+{
+    (void)state;
+    static const char *const changes[] = {
+        "step: 31s",
+        "gap: 10m",
+        "idle_below: 0.2",
+        "busy_from: 0.4",
+        "node_break: 7h",
+        "starting_max: 1m",
+        "frozen: 1m",
+        "share_policy: even",
+        "node_split: residual",
+        "lost_xids: [79, 48]",
+        "exporter_containers: [x]",
+        "cluster: c",
+        "usd_per_gib: 1",
+        "price_overrides: {n: 1}",
+        "price_overrides: {n: 2}",
+        "model_prices: {n: 1}",
+        "prices: {discounts: [{percent: 1, labels: {a: b}}]}",
+        "currency: EUR",
+        "prices: {discounts: [{percent: 1, labels: {a: c}}]}",
+        "prices: {catalogue: off}",
+        "owners: [{namespace: a, team: b}]",
+        "owners: [{namespace: a, team: c}]",
+        "types: [{kind: a, type: other}]",
+    };
+    char plain[1024];
+    snprintf(plain, sizeof plain, "%s", described(""));
+    assert_string_equal(described("tz: Europe/Berlin\noptions: {db: x}\nidle_days: 3\n"), plain);
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        char one[1024];
+        snprintf(one, sizeof one, "%s", described(changes[i]));
+        assert_string_not_equal(one, plain);
+        assert_string_equal(one, described(changes[i]));
+        for (size_t k = 0; k < i; k++)
+            assert_string_not_equal(one, described(changes[k]));
+    }
+}
+
 /* The message about an unknown key lists all that are known. */
 static void every_key_stands_in_the_documents(void **state)
 {
@@ -362,6 +417,7 @@ int main(void)
         cmocka_unit_test(prices_with_all_that_they_can_say),
         cmocka_unit_test(switching_the_catalogue_off),
         cmocka_unit_test(a_ledger_in_another_currency_takes_no_prices_in_usd),
+        cmocka_unit_test(a_description_changes_with_what_rows_depend_on),
         cmocka_unit_test(every_key_stands_in_the_documents),
         cmocka_unit_test(owners_and_types_stand_in_the_file),
         cmocka_unit_test(options_are_kept_for_the_command_line),
