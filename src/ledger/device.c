@@ -137,10 +137,32 @@ static name_t identity_of(struct names *names, const struct strip *strip)
     return id;
 }
 
+/* nvidia_gpu_exporter names the model on a series of its own. */
+static void read_models(const struct facts *facts, struct intake *intake)
+{
+    struct idmap models = {0};
+    for (size_t i = 0; i < intake->records_n; i++) {
+        const struct record *record = intake->records[i];
+        if (record->metric == RECORD_GPU_INFO)
+            idmap_set(
+                &models,
+                IDKEY(facts_label(facts, record, "cluster"), facts_label(facts, record, "uuid")),
+                facts_label(facts, record, "name"));
+    }
+    for (size_t i = 0; models.count && i < intake->strips_n; i++) {
+        name_t *label = intake->strips[i]->label;
+        uint32_t model = idmap_get(&models, IDKEY(label[GPU_LABEL_CLUSTER], label[GPU_LABEL_UUID]));
+        if (label[GPU_LABEL_MODEL] == NAME_NONE && model != IDMAP_NONE)
+            label[GPU_LABEL_MODEL] = model;
+    }
+    idmap_release(&models);
+}
+
 void devices_gather(struct devices *devices, const struct facts *facts, struct intake *intake)
 {
     for (size_t i = 0; i < intake->strips_n; i++)
         strip_settle(intake->strips[i]);
+    read_models(facts, intake);
     find_percent(intake);
     find_scaled(intake);
     for (size_t i = 0; i < intake->strips_n; i++) {
