@@ -6,6 +6,7 @@
 #include "cmd/cmd.h"
 #include "cmd/flow.h"
 #include "cmd/output.h"
+#include "fleet/catalogue.h"
 #include "query/query.h"
 #include "util/suggest.h"
 
@@ -58,14 +59,33 @@ static enum err sort_result(const struct options *options, struct result *result
     return ERR_OK;
 }
 
-static enum err run_overview(struct flow *flow, const struct query *query, struct result **ret,
-                             struct error *err)
+/* The same rows by two other keys. */
+static enum err run_beside(struct flow *flow, const struct query *query, enum key first,
+                           enum key second, struct result **ret, struct error *err)
 {
-    struct query overview = *query;
-    overview.keys[0] = KEY_CLUSTER;
-    overview.keys[1] = KEY_TEAM;
-    overview.keys_n = 2;
-    return query_run(flow->store, &overview, ret, err);
+    struct query beside = *query;
+    beside.keys[0] = first;
+    beside.keys[1] = second;
+    beside.keys_n = 2;
+    return query_run(flow->store, &beside, ret, err);
+}
+
+/* What a report rests on: its rows, the same by cluster and team, and what lacks a price. */
+struct results {
+    struct result *rows, *overview, *unpriced;
+};
+
+static enum err run_queries(struct flow *flow, const struct query *query, struct results *ret,
+                            struct error *err)
+{
+    enum err code = query_run(flow->store, query, &ret->rows, err);
+    if (code == ERR_OK)
+        code = run_beside(flow, query, KEY_CLUSTER, KEY_TEAM, &ret->overview, err);
+    if (code == ERR_OK && ret->overview->total.flag_gpu_ns[FLAG_INDEX_UNPRICED] > 0)
+        code = run_beside(flow, query, KEY_INSTANCE_TYPE, KEY_MODEL, &ret->unpriced, err);
+    if (code == ERR_OK && ret->unpriced)
+        code = result_sort(ret->unpriced, STR("gpu_hours"), err);
+    return code == ERR_OK ? sort_result(flow->options, ret->rows, err) : code;
 }
 
 /* What was wrong in the price files, in an array that the caller frees. */
@@ -89,8 +109,8 @@ static size_t next_lines(const struct flow *flow, const char **ret)
     return 1;
 }
 
-static enum err print_report(struct flow *flow, const struct result *result,
-                             const struct result *overview, bool *ret_incomplete, struct error *err)
+static enum err print_report(struct flow *flow, const struct results *results, bool *ret_incomplete,
+                             struct error *err)
 {
     enum report_format format;
     long long limit = 0;
@@ -100,8 +120,9 @@ static enum err print_report(struct flow *flow, const struct result *result,
         code = options_number(flow->options, OPTION_LIMIT, 1, &limit, err);
     if (code != ERR_OK)
         return code;
-    struct report report = {.result = result,
-                            .overview = overview,
+    struct report report = {.result = results->rows,
+                            .overview = results->overview,
+                            .unpriced = results->unpriced,
                             .title = flow->title,
                             .tz = flow->tz,
                             .currency = flow->currency,
@@ -115,6 +136,8 @@ static enum err print_report(struct flow *flow, const struct result *result,
     report.next_n = next_lines(flow, next);
     const char **problems = price_problems(flow, &report.problems_n);
     report.problems = problems;
+    if (flow->sources_n && !prices_configured(flow->config->prices))
+        report.list_prices = catalogue_date().p;
     struct strbuf text = {0};
     report_render(&report, format, &text);
     *ret_incomplete = report_incomplete(&report);
@@ -129,18 +152,15 @@ static enum err print_report(struct flow *flow, const struct result *result,
 enum err flow_report(struct flow *flow, bool *ret_incomplete, struct error *err)
 {
     struct query query;
-    struct result *result = NULL, *overview = NULL;
+    struct results results = {0};
     enum err code = read_query(flow, &query, err);
     if (code == ERR_OK)
-        code = query_run(flow->store, &query, &result, err);
+        code = run_queries(flow, &query, &results, err);
     if (code == ERR_OK)
-        code = run_overview(flow, &query, &overview, err);
-    if (code == ERR_OK)
-        code = sort_result(flow->options, result, err);
-    if (code == ERR_OK)
-        code = print_report(flow, result, overview, ret_incomplete, err);
-    result_free(result);
-    result_free(overview);
+        code = print_report(flow, &results, ret_incomplete, err);
+    result_free(results.rows);
+    result_free(results.overview);
+    result_free(results.unpriced);
     return code;
 }
 

@@ -26,6 +26,7 @@ extern const char *const report_format_words[REPORT_FORMAT_COUNT];
 struct report {
     const struct result *result;   /* by the keys, sorted */
     const struct result *overview; /* same window and filters, by cluster and team */
+    const struct result *unpriced; /* by instance type and GPU model; NULL: nothing is unpriced */
     const char *title;             /* where no cluster has a name: which source; NULL: none */
     const char *tz;                /* NULL: UTC */
     const char *currency;          /* "USD" */
@@ -35,6 +36,8 @@ struct report {
     bool residual;                 /* node_split: residual */
     size_t columns;                /* of the terminal; 0: not a terminal */
     bool colour;
+    const char
+        *list_prices; /* "2026-07-20": the catalogue's list prices of then; NULL: own prices */
     const char *const *problems; /* of price files: what was left out; problems_n of them */
     size_t problems_n;
     const char *const *next; /* "gputally …" lines under the table; next_n of them */

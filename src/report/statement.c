@@ -115,8 +115,6 @@ struct flag_sentence {
 };
 
 static const struct flag_sentence flag_sentences[] = {
-    {FLAG_INDEX_UNPRICED, STATEMENT_MISSING, "unpriced", "unpriced",
-     " have no known price and stand here as 0; give one with --prices FILE", true},
     {FLAG_INDEX_DEFAULT_PRICE, STATEMENT_CAUTION, "default-price", "estimate",
      " rests on a default price of the GPU model; give yours with --prices FILE", false},
     {FLAG_INDEX_CATALOGUE_DERIVED, STATEMENT_CAUTION, "catalogue-derived", "estimate",
@@ -130,6 +128,10 @@ static const struct flag_sentence flag_sentences[] = {
      " still has CPU and memory in it: their part of the price is not known", false},
     {FLAG_INDEX_BY_COUNT, STATEMENT_CAUTION, "by-count", "by count",
      " is laid on GPUs by count: nothing says which GPU those pods have", false},
+    {FLAG_INDEX_STUCK_COUNTER, STATEMENT_CAUTION, "stuck-counter", "contradiction",
+     " are of GPUs whose profiling counters stand at 0 while GPU_UTIL does not: those counters are "
+     "not believed",
+     true},
     {FLAG_INDEX_UP_SAMPLES, STATEMENT_CAUTION, "up-samples", "node lives",
      " are of nodes that no Kubernetes record knows: up while their GPUs send samples", true},
     {FLAG_INDEX_UNSEEN, STATEMENT_CAUTION, "unseen", "silent GPUs",
@@ -138,8 +140,53 @@ static const struct flag_sentence flag_sentences[] = {
      " is booked on the namespace as team: no owner rules are configured (--owners FILE)", false},
 };
 
+/* " (p5.48xlarge; A30 of no known type and 2 more)": what lacks a price. */
+static void add_unpriced_types(struct draft *draft)
+{
+    const struct result *result = draft->report->unpriced;
+    size_t shown = 0, more = 0;
+    for (size_t i = 0; result && i < result->groups_n; i++) {
+        const struct group *group = &result->groups[i];
+        if (group->figures.flag_gpu_ns[FLAG_INDEX_UNPRICED] == 0)
+            continue;
+        if (shown == EXAMPLES_MAX) {
+            more++;
+            continue;
+        }
+        strbuf_add(&draft->text, str_of(shown++ ? "; " : " ("));
+        if (!str_eq(group->keys[0], STR("-")))
+            strbuf_addf(&draft->text, "instance type %.*s", STR_ARG(group->keys[0]));
+        else
+            strbuf_addf(&draft->text, "%.*s on nodes of no known type", STR_ARG(group->keys[1]));
+    }
+    if (more)
+        strbuf_addf(&draft->text, " and %zu more", more);
+    if (shown)
+        strbuf_addc(&draft->text, ')');
+}
+
+static void say_unpriced(struct draft *draft)
+{
+    const struct figures *total = all_rows(draft->report);
+    wide_t gpu_ns = total->flag_gpu_ns[FLAG_INDEX_UNPRICED];
+    if (gpu_ns == 0)
+        return;
+    add_hours(draft, gpu_ns);
+    strbuf_add(&draft->text, STR(" have no known price and stand here as 0"));
+    add_unpriced_types(draft);
+    strbuf_add(&draft->text, STR("; give one with --prices FILE"));
+    put(draft, STATEMENT_MISSING, "unpriced", STR("unpriced"))->gpu_ns = gpu_ns;
+}
+
 static void say_problems(struct draft *draft)
 {
+    if (draft->report->list_prices) {
+        strbuf_addf(&draft->text,
+                    "prices are list prices of the built-in catalogue (%s); give yours with "
+                    "--prices FILE",
+                    draft->report->list_prices);
+        put(draft, STATEMENT_CAUTION, "list-prices", STR("estimate"));
+    }
     for (size_t i = 0; i < draft->report->problems_n; i++) {
         strbuf_add(&draft->text, str_of(draft->report->problems[i]));
         put(draft, STATEMENT_CAUTION, "prices", STR("prices"));
@@ -357,6 +404,7 @@ static void build(const struct report *report, struct statements *list, bool rol
         say_notes_rolled_up(&draft);
     else
         say_notes(&draft);
+    say_unpriced(&draft);
     say_problems(&draft);
     say_flags(&draft);
     say_unknown(&draft);

@@ -250,6 +250,27 @@ static void what_is_missing_is_said_first(void **state)
     result_end(result);
 }
 
+static void what_lacks_a_price_is_named(void **state)
+{
+    (void)state;
+    struct result *result = small_result(), *types = result_start(KEY_INSTANCE_TYPE);
+    result->total.flag_gpu_ns[FLAG_INDEX_UNPRICED] = 7 * HOUR_NS;
+    struct figures lacking = {.gpu_ns = HOUR_NS, .rows = 1};
+    result_group(types, "priced.8x", lacking);
+    lacking.flag_gpu_ns[FLAG_INDEX_UNPRICED] = HOUR_NS;
+    result_group(types, "odd.8x", lacking);
+    result_group(types, "-", lacking)->keys[1] = STR("A30");
+    struct report report = report_of(result);
+    report.unpriced = types;
+    char *text = rendered(&report, REPORT_TABLE);
+    expect_part(text,
+                "\nunpriced: 7.0 GPU-hours have no known price and stand here as 0 (instance type "
+                "odd.8x; A30 on nodes of no known type); give one with --prices FILE\n");
+    free(text);
+    result_end(types);
+    result_end(result);
+}
+
 static void a_clean_report_is_not_incomplete(void **state)
 {
     (void)state;
@@ -408,6 +429,7 @@ int main(void)
         cmocka_unit_test(wide_has_every_category_in_money),
         cmocka_unit_test(a_balance_that_is_off_says_so),
         cmocka_unit_test(what_is_missing_is_said_first),
+        cmocka_unit_test(what_lacks_a_price_is_named),
         cmocka_unit_test(a_clean_report_is_not_incomplete),
         cmocka_unit_test(unowned_is_said_from_the_overview),
         cmocka_unit_test(json_keeps_every_digit_and_null_for_absent),
