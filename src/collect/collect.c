@@ -96,7 +96,10 @@ static enum err survey(struct collect *run, double *ret_rate, struct error *err)
         from = extent.from < from ? extent.from : from;
         *ret_rate += rate;
     }
-    from = hour_floor(from);
+    /* An hour of which the sources have only the end is booked where it never was, but does not
+     * replace one that was booked whole. */
+    bool booked = run->position.known && from >= run->position.begun;
+    from = booked ? hour_ceil(from) : hour_floor(from);
     if (from > run->hours.from && from <= run->hours.to && !run->resumes)
         run->hours.from = from;
     return ERR_OK;
