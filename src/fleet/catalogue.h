@@ -67,6 +67,6 @@ bool catalogue_cpu_price(struct str cloud, struct str region, money_t *ret_vcpu,
 const struct instance_type *catalogue_cheapest_general(struct str cloud, struct str region,
                                                        int64_t vcpus_milli,
                                                        int64_t memory_milli_gib);
-struct str catalogue_date(void); /* the newest date in it */
+struct str catalogue_date(void); /* the newest date in it; NUL-terminated */
 
 #endif

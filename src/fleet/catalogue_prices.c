@@ -45,7 +45,7 @@ static struct {
     struct list types;
     struct gpu_price *gpu_prices;
     size_t gpu_prices_n, gpu_prices_room;
-    struct str date;
+    char date[16]; /* the newest */
     struct source sources[SOURCES_MAX];
     size_t sources_n;
 } gpu_book = {.once = PTHREAD_ONCE_INIT};
@@ -124,8 +124,8 @@ static void add_gpu_type(const struct csv *csv)
     type.source = source_of("catalogue ", type.date, type.derived);
     source_of(MEDIAN_IN, type.cloud, false);
     mem_push(gpu_book.types.items, gpu_book.types.n, gpu_book.types.room, type);
-    if (str_cmp(type.date, gpu_book.date) > 0)
-        gpu_book.date = type.date;
+    if (str_cmp(type.date, str_of(gpu_book.date)) > 0)
+        snprintf(gpu_book.date, sizeof gpu_book.date, "%.*s", STR_ARG(type.date));
     if (type.on_demand < 0 || type.fraction_ppm < WHOLE_GPU)
         return;
     struct gpu_price each = {type.gpu, type.cloud, money_round(type.on_demand, type.gpus)};
@@ -315,5 +315,5 @@ const struct instance_type *catalogue_cheapest_general(struct str cloud, struct 
 struct str catalogue_date(void)
 {
     pthread_once(&gpu_book.once, build_gpus);
-    return gpu_book.date;
+    return str_of(gpu_book.date);
 }

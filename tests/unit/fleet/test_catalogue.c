@@ -134,6 +134,13 @@ static void a_size_needs_no_region_and_a_slice_is_one_device(void **state)
     assert_non_null(catalogue_instance(STR("lambda"), STR("us-west-3"), STR("gpu_1x_gh200")));
 }
 
+static void the_newest_list_dates_the_catalogue(void **state)
+{
+    (void)state;
+    assert_string_equal(catalogue_date().p, "2026-08-03"); /* karpenter-provider-gcp's */
+    assert_int_equal(catalogue_date().n, 10);
+}
+
 static void the_median_of_a_model(void **state)
 {
     (void)state;
@@ -195,6 +202,7 @@ int main(void)
         cmocka_unit_test(profiles_of_a_model),
         cmocka_unit_test(an_instance_is_found_exactly),
         cmocka_unit_test(a_size_needs_no_region_and_a_slice_is_one_device),
+        cmocka_unit_test(the_newest_list_dates_the_catalogue),
         cmocka_unit_test(the_median_of_a_model),
         cmocka_unit_test(a_vcpu_and_a_gib_cost_what_the_lists_say),
         cmocka_unit_test(the_cheapest_machine_that_is_large_enough),
