@@ -19,20 +19,6 @@ static inline int bin_of(int64_t ratio)
     return (int)(bin < HISTOGRAM_BINS ? bin : HISTOGRAM_BINS - 1);
 }
 
-/* Memory of a device: FB_TOTAL, else USED + FREE + RESERVED; 0 where not known. */
-static int64_t memory_total(const struct timeline *line, size_t i)
-{
-    int64_t total = value_at(line->piece[SIGNAL_MEM_TOTAL], i);
-    if (total != SIGNAL_ABSENT)
-        return total;
-    int64_t used = value_at(line->piece[SIGNAL_MEM_USED], i);
-    int64_t free_bytes = value_at(line->piece[SIGNAL_MEM_FREE], i);
-    if (used == SIGNAL_ABSENT || free_bytes == SIGNAL_ABSENT)
-        return 0;
-    int64_t reserved = value_at(line->piece[SIGNAL_MEM_RESERVED], i);
-    return used + free_bytes + (reserved == SIGNAL_ABSENT ? 0 : reserved);
-}
-
 static inline void add_measure(struct sums *sums, enum measure measure, const int64_t *column,
                                size_t i, int64_t ms)
 {
@@ -86,7 +72,7 @@ void accrue(const struct timeline *line, const struct settings *settings, struct
             ret->mem_seen_ms += ms;
             ret->mem_max_bytes = used > ret->mem_max_bytes ? used : ret->mem_max_bytes;
         }
-        int64_t total = memory_total(line, i);
+        int64_t total = timeline_memory_total(line, i);
         ret->mem_total_bytes = total > ret->mem_total_bytes ? total : ret->mem_total_bytes;
     }
 }

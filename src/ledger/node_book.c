@@ -5,6 +5,7 @@
 #include "fleet/resources.h"
 #include "ledger/balance.h"
 #include "ledger/cuts.h"
+#include "ledger/device_hours.h"
 #include "util/error.h"
 
 #define RATIO_ONE INT64_C(1000000000)
@@ -632,6 +633,34 @@ static void book_life(struct booking *booking, const struct life *life, struct c
     }
 }
 
+/* ------------------------------------------------------------------ hours of the devices */
+
+static void add_device_hours(struct booking *booking, const struct life *life)
+{
+    struct span span = {life->up > booking->hours.from ? life->up : booking->hours.from,
+                        life->down < booking->hours.to ? life->down : booking->hours.to};
+    for (size_t i = 0; i < life->mounts_n; i++) {
+        struct spans held = {0}; /* of any part of the device */
+        for (size_t k = 0; k < booking->held_n; k++) {
+            const struct held *part = &booking->held[k];
+            for (size_t j = 0; part->device == life->mounts[i].device && j < part->spans.n; j++)
+                spans_push(&held, part->spans.at[j].from, part->spans.at[j].to);
+        }
+        spans_normalise(&held);
+        device_hours_add(&booking->ret->batch, booking->facts, booking->node, &life->mounts[i],
+                         span, &held);
+        spans_release(&held);
+    }
+}
+
+static int by_hour_and_device(const void *a, const void *b, void *names)
+{
+    const struct device_hour *x = a, *y = b;
+    if (x->hour != y->hour)
+        return x->hour < y->hour ? -1 : 1;
+    return str_cmp(names_text(names, x->device), names_text(names, y->device));
+}
+
 /* ------------------------------------------------------------------ closing */
 
 static int by_key(const void *a, const void *b, void *names)
@@ -707,6 +736,11 @@ void node_book(struct facts *facts, const struct sightings *sightings, const str
         spans_normalise(&booking.held[i].spans);
     for (size_t i = 0; i < node->lives_n; i++)
         book_life(&booking, &node->lives[i], &cuts);
+    for (size_t i = 0; i < node->lives_n; i++)
+        add_device_hours(&booking, &node->lives[i]);
+    if (ret->batch.device_hours_n)
+        qsort_r(ret->batch.device_hours, ret->batch.device_hours_n, sizeof *ret->batch.device_hours,
+                by_hour_and_device, facts->names);
     close_hours(&booking);
     cuts_release(&cuts);
     release(&booking);

@@ -22,13 +22,14 @@ const char *const work_columns[WORK_COUNT] = {
 
 void row_batch_clear(struct row_batch *batch)
 {
-    batch->rows_n = batch->node_hours_n = batch->notes_n = 0;
+    batch->rows_n = batch->node_hours_n = batch->device_hours_n = batch->notes_n = 0;
 }
 
 void row_batch_release(struct row_batch *batch)
 {
     free(batch->rows);
     free(batch->node_hours);
+    free(batch->device_hours);
     free(batch->notes);
     *batch = (struct row_batch){0};
 }

@@ -114,6 +114,27 @@ struct node_hour {
     name_t price_source;
 };
 
+/* What a GPU did in an hour, whoever held it: what the idle scan reads beside the rows (semantics,
+ * section 10). Integrals of ratios are ms x 1e-9, each over its own seen time. */
+struct device_hour {
+    time_ms hour;
+    name_t cluster, node, device, model;
+    int64_t up_ms;              /* its node was up and the device there */
+    int64_t covered_ms;         /* some sample of the device covers it */
+    int64_t observed_ms;        /* some activity sample does (on MIG: of every instance) */
+    int64_t held_ms;            /* somebody held it or a part of it */
+    int64_t util, util_seen_ms; /* GPU_UTIL; on MIG e of the instances by their slices */
+    int64_t mem, mem_seen_ms;   /* memory used / total */
+    int64_t power_mw_ms, power_seen_ms, power_max_mw;
+    int64_t power_limit_mw; /* the largest that was set; 0 not known */
+    /* Up to when it was `low` or `busy`; TIME_MIN: not in this hour. What follows is observed idle
+     * time: how much of it, and from when on. */
+    time_ms worked_until, idle_from;
+    int64_t idle_after_ms;
+    /* samples with GPU_UTIL 0 while nobody held it: what the model draws when idle */
+    int64_t floor_samples, floor_mw;
+};
+
 struct note {
     int kind; /* enum note_kind of fleet/intake.h */
     name_t subject, text;
@@ -131,6 +152,8 @@ struct row_batch {
     size_t rows_n, rows_room;
     struct node_hour *node_hours;
     size_t node_hours_n, node_hours_room;
+    struct device_hour *device_hours; /* in order of (hour, device) */
+    size_t device_hours_n, device_hours_room;
     struct note *notes;
     size_t notes_n, notes_room;
 };

@@ -7,6 +7,7 @@ static const bool booked[SIGNAL_COUNT] = {
     [SIGNAL_UTIL] = true,     [SIGNAL_GR] = true,           [SIGNAL_SM] = true,
     [SIGNAL_TENSOR] = true,   [SIGNAL_DRAM] = true,         [SIGNAL_MEM_USED] = true,
     [SIGNAL_MEM_FREE] = true, [SIGNAL_MEM_RESERVED] = true, [SIGNAL_MEM_TOTAL] = true,
+    [SIGNAL_POWER] = true,    [SIGNAL_POWER_LIMIT] = true,
 };
 
 void timeline_add_column(struct timeline *line, enum signal signal)
@@ -247,6 +248,24 @@ size_t timeline_piece_after(const struct timeline *line, time_ms t)
             high = mid;
     }
     return low;
+}
+
+static int64_t piece_value(const struct timeline *line, enum signal signal, size_t i)
+{
+    return line->piece[signal] ? line->piece[signal][i] : SIGNAL_ABSENT;
+}
+
+int64_t timeline_memory_total(const struct timeline *line, size_t i)
+{
+    int64_t total = piece_value(line, SIGNAL_MEM_TOTAL, i);
+    if (total != SIGNAL_ABSENT)
+        return total;
+    int64_t used = piece_value(line, SIGNAL_MEM_USED, i);
+    int64_t free_bytes = piece_value(line, SIGNAL_MEM_FREE, i);
+    if (used == SIGNAL_ABSENT || free_bytes == SIGNAL_ABSENT)
+        return 0;
+    int64_t reserved = piece_value(line, SIGNAL_MEM_RESERVED, i);
+    return used + free_bytes + (reserved == SIGNAL_ABSENT ? 0 : reserved);
 }
 
 const struct label_run *timeline_named_at(const struct timeline *line, const time_ms *stamps,

@@ -65,6 +65,8 @@ bool timeline_row_has_any(const struct timeline *line, size_t row);
 void timeline_make_pieces(struct timeline *line, const struct settings *settings);
 /* Index of the first piece that ends after t. O(log n). */
 size_t timeline_piece_after(const struct timeline *line, time_ms t);
+/* Memory of the device in piece i: FB_TOTAL, else USED + FREE + RESERVED; 0 where not known. */
+int64_t timeline_memory_total(const struct timeline *line, size_t i);
 /* The label run that covers t, or NULL. */
 const struct label_run *timeline_named_at(const struct timeline *line, const time_ms *stamps,
                                           time_ms t);
