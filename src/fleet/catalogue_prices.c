@@ -100,6 +100,14 @@ static int gpu_price_order(const void *a, const void *b)
     return (x->price > y->price) - (x->price < y->price);
 }
 
+/* Types of one GPU stand together: the model of the row before is most often that of this one. */
+static const struct gpu_model *model_of(struct str name)
+{
+    size_t n = gpu_book.types.n;
+    const struct gpu_model *last = n ? gpu_book.types.items[n - 1].gpu : NULL;
+    return last && str_eq(last->name, name) ? last : catalogue_gpu(name);
+}
+
 static void add_gpu_type(const struct csv *csv)
 {
     enum { CLOUD, REGION, NAME, MODEL, GPUS, VCPUS, MEMORY, ON_DEMAND, SPOT, DATE, BASIS };
@@ -110,7 +118,7 @@ static void add_gpu_type(const struct csv *csv)
         .cloud = f[CLOUD],
         .region = f[REGION],
         .name = f[NAME],
-        .gpu = catalogue_gpu(f[MODEL]),
+        .gpu = model_of(f[MODEL]),
         .gpus = parts < WHOLE_GPU ? 1 : (int)(parts / WHOLE_GPU),
         .fraction_ppm = parts < WHOLE_GPU ? (int)parts : WHOLE_GPU,
         .vcpus_milli = decimal(f[VCPUS], 3),
