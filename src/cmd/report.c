@@ -137,7 +137,7 @@ static enum err print_report(struct flow *flow, const struct results *results, b
     const char **problems = price_problems(flow, &report.problems_n);
     report.problems = problems;
     if (flow->sources_n && !prices_configured(flow->config->prices))
-        report.list_prices = catalogue_date().p;
+        report.list_prices = catalogue_date();
     struct strbuf text = {0};
     report_render(&report, format, &text);
     *ret_incomplete = report_incomplete(&report);

@@ -36,8 +36,7 @@ struct report {
     bool residual;                 /* node_split: residual */
     size_t columns;                /* of the terminal; 0: not a terminal */
     bool colour;
-    const char
-        *list_prices; /* "2026-07-20": the catalogue's list prices of then; NULL: own prices */
+    struct str list_prices;      /* "2026-07-20": list prices of the catalogue; empty: own prices */
     const char *const *problems; /* of price files: what was left out; problems_n of them */
     size_t problems_n;
     const char *const *next; /* "gputally …" lines under the table; next_n of them */

@@ -180,11 +180,11 @@ static void say_unpriced(struct draft *draft)
 
 static void say_problems(struct draft *draft)
 {
-    if (draft->report->list_prices) {
+    if (draft->report->list_prices.n) {
         strbuf_addf(&draft->text,
-                    "prices are list prices of the built-in catalogue (%s); give yours with "
+                    "prices are list prices of the built-in catalogue (%.*s); give yours with "
                     "--prices FILE",
-                    draft->report->list_prices);
+                    STR_ARG(draft->report->list_prices));
         put(draft, STATEMENT_CAUTION, "list-prices", STR("estimate"));
     }
     for (size_t i = 0; i < draft->report->problems_n; i++) {
