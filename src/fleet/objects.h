@@ -35,7 +35,8 @@ struct pod_object {
     time_ms scheduled, started, finished, deleted;
     const struct label *labels, *annotations;
     const struct container_object *containers; /* init containers first, in their order */
-    /* DRA: UUIDs of the GPUs (or "UUID/instance") that its claims were given; exact as a label */
+    /* DRA: UUIDs of the GPUs that its claims were given ("UUID/instance", or of a MIG device of
+     * which only a ResourceSlice is known "UUID/profile/MIG-UUID"); exact as a label */
     const struct str *devices;
     size_t labels_n, annotations_n, containers_n, devices_n;
 };

@@ -14,6 +14,16 @@ struct mapped {
     int64_t times;
 };
 
+/* Cuts off and gives what stands before the separator, or all. */
+static struct str str_until(struct str *text, char separator)
+{
+    const char *found = memchr(text->p, separator, text->n);
+    struct str head = {text->p, found ? (size_t)(found - text->p) : text->n};
+    size_t taken = head.n + (found != NULL);
+    *text = (struct str){text->p + taken, text->n - taken};
+    return head;
+}
+
 static struct frac need_of(const struct slot *slot, struct frac fraction)
 {
     return fraction.num ? fraction : (struct frac){1, slot->replicas ? slot->replicas : 1};
@@ -197,28 +207,73 @@ static struct holder holder_of(const struct facts *facts, uint32_t index, name_t
                            .times = 1};
 }
 
-/* A DRA claim's allocation names the device and is as good as a label: "UUID" or "UUID/instance".
- */
+/* How well a slot fits a claimed device. `part`: a GPU instance id, or a MIG profile, which is all
+ * that a ResourceSlice tells of an instance and which exporters may spell with other gigabytes;
+ * empty: the whole device. */
+enum fit { FIT_NONE, FIT_SLICES, FIT_PROFILE, FIT_EXACT };
+
+static enum fit claim_fit(const struct slot *slot, const struct names *names, struct str uuid,
+                          struct str part)
+{
+    if (!slot->device || !str_eq(names_text(names, slot->name), uuid))
+        return FIT_NONE;
+    if (slot->instance == NAME_NONE || str_eq(names_text(names, slot->instance), part))
+        return FIT_EXACT; /* a device that does not show its instances stands for all of them */
+    struct str profile = names_text(names, slot->profile);
+    if (str_eq(profile, part))
+        return FIT_PROFILE;
+    struct str slices = str_until(&profile, '.');
+    return part.n && str_eq(slices, str_until(&part, '.')) ? FIT_SLICES : FIT_NONE;
+}
+
+/* The slot of a claim, slots->n where there is none or the pod has it already. Pods that share a
+ * claim share its slot. A device that telemetry does not know is one of those that send nothing. */
+static size_t slot_of_claim(const struct slots *slots, const struct names *names,
+                            const struct pod *pod, name_t claim)
+{
+    struct str text = names_text(names, claim), uuid = str_until(&text, '/');
+    struct str part = str_until(&text, '/');
+    size_t best = slots->n, unseen = slots->n;
+    enum fit best_fit = FIT_NONE;
+    bool known = false;
+    for (size_t i = 0; i < slots->n; i++)
+        if (slots->at[i].claim == claim)
+            return is_mapped(slots, pod, i) ? slots->n : i;
+    for (size_t i = 0; i < slots->n; i++) {
+        const struct slot *slot = &slots->at[i];
+        enum fit fit = claim_fit(slot, names, uuid, part);
+        known = known || (slot->device && str_eq(names_text(names, slot->name), uuid));
+        if (!slot->device && slot->holders_n == 0 && unseen == slots->n)
+            unseen = i;
+        if (fit != FIT_NONE && is_mapped(slots, pod, i)) {
+            if (slot->claim == NAME_NONE) /* labels said so already */
+                return slots->n;
+            continue; /* another claim of the pod */
+        }
+        if (fit > best_fit && (fit == FIT_EXACT || slot->holders_n == 0)) {
+            best_fit = fit;
+            best = i;
+        }
+    }
+    return known ? best : unseen;
+}
+
+/* A DRA claim's allocation names the device and is as good as a label: "UUID", "UUID/instance", or
+ * "UUID/profile/MIG-UUID", the form in which a MIG device is known beforehand. */
 static void hold_by_claim(struct slots *slots, const struct slot_context *context, uint32_t index)
 {
     struct facts *facts = context->facts;
     const struct pod *pod = &facts->pods[index];
     name_t container = pod->requests_n ? pod->requests[0].container : NAME_NONE;
     for (size_t d = 0; d < pod->devices_n; d++) {
-        struct str claim = names_text(facts->names, pod->devices[d]);
-        const char *slash = memchr(claim.p, '/', claim.n);
-        struct str uuid = {claim.p, slash ? (size_t)(slash - claim.p) : claim.n};
-        struct str instance = slash ? (struct str){slash + 1, claim.n - uuid.n - 1} : STR_NONE;
-        for (size_t i = 0; i < slots->n; i++) {
-            struct slot *slot = &slots->at[i];
-            if (!slot->device || !str_eq(names_text(facts->names, slot->name), uuid) ||
-                !str_eq(names_text(facts->names, slot->instance), instance) ||
-                is_mapped(slots, pod, i))
-                continue;
-            struct holder holder = holder_of(facts, index, container, 0);
-            hold(slot, holder);
-            map_to(slots, &holder, i);
-        }
+        size_t at = slot_of_claim(slots, facts->names, pod, pod->devices[d]);
+        if (at == slots->n)
+            continue;
+        struct slot *slot = &slots->at[at];
+        struct holder holder = holder_of(facts, index, container, slot->device ? 0 : FLAG_BY_COUNT);
+        hold(slot, holder);
+        slot->claim = pod->devices[d];
+        map_to(slots, &holder, at);
     }
 }
 

@@ -57,6 +57,7 @@ struct slot {
     struct holder *holders;
     size_t holders_n, holders_room;
     struct frac taken; /* sum of what the holders need */
+    name_t claim;      /* of dynamic resource allocation that took it; NAME_NONE: none */
 };
 
 /* What a life of a node needs to have its slots built. */

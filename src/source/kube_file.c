@@ -11,8 +11,11 @@
  *
  * Claims: ResourceSlice (driver, pool, device) -> UUID; ResourceClaim -> its devices and the pods
  * that it is reserved for; a pod's own spec and status name its claims too, which still tells what
- * a finished pod had. A MIG device of a slice is given as PARENT/PROFILE, since no attribute tells
- * the GPU instance id that telemetry goes by. */
+ * a finished pod had. A MIG device of a slice is given as PARENT/PROFILE/MIG-UUID, since no
+ * attribute tells the GPU instance id that telemetry goes by.
+ *
+ * A node whose GPUs only ResourceSlices publish has none in its capacity: they are counted there
+ * from the slices. */
 #include "source/kube_file.h"
 
 #include <stdlib.h>
@@ -30,7 +33,11 @@
 
 struct slice_device {
     int64_t generation;
-    struct str device; /* UUID, or PARENT/PROFILE */
+    struct str device;   /* UUID, or PARENT/PROFILE/MIG-UUID */
+    struct str node;     /* that the slice is of; empty: of several */
+    struct str physical; /* UUID of the card */
+    struct str resource; /* what the card would count as in the node's capacity; empty: no GPU */
+    uint32_t pool;
 };
 
 struct claim {
@@ -64,14 +71,15 @@ struct kube_file {
     struct kube_owner *owners;
     struct kube_namespace *namespaces;
     struct slice_device *devices;
+    int64_t *pools; /* newest generation */
     struct claim *claims;
     struct use *uses;
     struct fault_note *faults;
     size_t nodes_n, nodes_room, pods_n, pods_room, owners_n, owners_room, namespaces_n,
-        namespaces_room, devices_n, devices_room, claims_n, claims_room, uses_n, uses_room,
-        faults_n, faults_room;
+        namespaces_room, devices_n, devices_room, pools_n, pools_room, claims_n, claims_room,
+        uses_n, uses_room, faults_n, faults_room;
 
-    struct idmap node_at, pod_at, owner_at, namespace_at, device_at, claim_at, use_at;
+    struct idmap node_at, pod_at, owner_at, namespace_at, device_at, pool_at, claim_at, use_at;
 
     const char *path; /* that is read */
     size_t path_faults;
@@ -258,17 +266,47 @@ static struct str telemetry_name(struct kube_file *f, const struct kube_device *
     if (device->parent_uuid.n == 0)
         return kept(f, device->uuid);
     struct strbuf text = {0};
-    strbuf_addf(&text, "%.*s/%.*s", STR_ARG(device->parent_uuid), STR_ARG(device->profile));
+    strbuf_addf(&text, "%.*s/%.*s/%.*s", STR_ARG(device->parent_uuid), STR_ARG(device->profile),
+                STR_ARG(device->uuid));
     struct str name = kept(f, strbuf_str(&text));
     strbuf_release(&text);
     return name;
 }
 
+static struct str gpu_resource(struct str driver)
+{
+    if (str_eq(driver, STR("gpu.nvidia.com")))
+        return STR("nvidia.com/gpu");
+    return str_eq(driver, STR("gpu.amd.com")) ? STR("amd.com/gpu") : STR_NONE;
+}
+
+/* The pool's place; its newest generation is kept. */
+static uint32_t pool_of(struct kube_file *f, const struct kube_slice *slice)
+{
+    bool fresh;
+    size_t at = place_of(&f->pool_at, IDKEY(id_of(f, slice->driver), id_of(f, slice->pool)),
+                         f->pools_n, &fresh);
+    if (fresh)
+        mem_push(f->pools, f->pools_n, f->pools_room, slice->generation);
+    else if (slice->generation > f->pools[at])
+        f->pools[at] = slice->generation;
+    return (uint32_t)at;
+}
+
 static void on_slice(void *context, const struct kube_slice *slice)
 {
     struct kube_file *f = context;
+    uint32_t pool = pool_of(f, slice);
     for (size_t i = 0; i < slice->devices_n && !full(f); i++) {
-        struct slice_device device = {slice->generation, telemetry_name(f, &slice->devices[i])};
+        const struct kube_device *of = &slice->devices[i];
+        struct slice_device device = {
+            .generation = slice->generation,
+            .device = telemetry_name(f, of),
+            .node = kept(f, slice->node),
+            .physical = kept(f, of->parent_uuid.n ? of->parent_uuid : of->uuid),
+            .resource = gpu_resource(slice->driver),
+            .pool = pool,
+        };
         bool fresh;
         size_t at = place_of(
             &f->device_at,
@@ -442,6 +480,57 @@ static void join_claims(struct kube_file *f)
     free(joined.devices);
 }
 
+/* Cards of the newest slices by (node, resource). */
+static void count_cards(struct kube_file *f, struct idmap *counts)
+{
+    struct idmap seen = {0};
+    for (size_t i = 0; i < f->devices_n; i++) {
+        const struct slice_device *device = &f->devices[i];
+        if (device->generation != f->pools[device->pool] || !device->node.n ||
+            !device->physical.n || !device->resource.n)
+            continue;
+        name_t node = id_of(f, device->node), resource = id_of(f, device->resource);
+        bool fresh;
+        idmap_add(&seen, IDKEY(node, id_of(f, device->physical)), 1, &fresh);
+        uint32_t before = idmap_get(counts, IDKEY(node, resource));
+        if (fresh)
+            idmap_set(counts, IDKEY(node, resource), before == IDMAP_NONE ? 1 : before + 1);
+    }
+    idmap_release(&seen);
+}
+
+static bool has_gpus(const struct node_object *node, struct str vendor)
+{
+    for (size_t i = 0; i < node->capacity_n; i++)
+        if (str_starts(node->capacity[i].resource, vendor) && node->capacity[i].count > 0)
+            return true;
+    return false;
+}
+
+/* GPUs that only ResourceSlices publish. */
+static void add_published_gpus(struct kube_file *f)
+{
+    static const struct {
+        struct str resource, vendor;
+    } known[] = {{STR("nvidia.com/gpu"), STR("nvidia.com/")},
+                 {STR("amd.com/gpu"), STR("amd.com/")}};
+    struct idmap counts = {0};
+    count_cards(f, &counts);
+    for (size_t i = 0; counts.count && i < f->nodes_n; i++)
+        for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+            struct node_object *node = &f->nodes[i];
+            uint32_t count =
+                idmap_get(&counts, IDKEY(id_of(f, node->name), id_of(f, known[k].resource)));
+            if (count == IDMAP_NONE || has_gpus(node, known[k].vendor))
+                continue;
+            struct resource_count *counted = arena_alloc(&f->arena, sizeof *counted);
+            *counted = (struct resource_count){known[k].resource, count};
+            node->capacity = node->allocatable = counted; /* nothing else of it is asked for */
+            node->capacity_n = node->allocatable_n = 1;
+        }
+    idmap_release(&counts);
+}
+
 static enum err load(struct kube_file *f, struct progress *progress, struct error *err)
 {
     uint64_t bytes = 0;
@@ -454,6 +543,7 @@ static enum err load(struct kube_file *f, struct progress *progress, struct erro
     if (full(f))
         add_fault(f, NOTE_PARTIAL, 1, STR("more than 4 million objects: the rest was left out"));
     join_claims(f);
+    add_published_gpus(f);
     f->loaded = true;
     return ERR_OK;
 }
@@ -519,6 +609,7 @@ static void kube_file_free(struct source *source)
     free(f->owners);
     free(f->namespaces);
     free(f->devices);
+    free(f->pools);
     free(f->claims);
     free(f->uses);
     free(f->faults);
@@ -527,6 +618,7 @@ static void kube_file_free(struct source *source)
     idmap_release(&f->owner_at);
     idmap_release(&f->namespace_at);
     idmap_release(&f->device_at);
+    idmap_release(&f->pool_at);
     idmap_release(&f->claim_at);
     idmap_release(&f->use_at);
     names_free(f->texts);

@@ -36,7 +36,7 @@ class Case:
         for name in sorted(os.listdir(self.folder)):
             if name == "metrics.prom" or name.startswith("range-"):
                 self.options += ["--openmetrics", self.file(name)]
-            elif name in ("nodes.json", "pods.json", "owners.json"):
+            elif name in ("nodes.json", "pods.json", "owners.json", "resources.json"):
                 self.options += ["--kube-json", self.file(name)]
             elif name == "prices.csv":
                 self.options += ["--prices", self.file(name)]
@@ -205,6 +205,22 @@ def case_15_idle_scan_three_traps(case):
     case.want("job-c: idle", ms(case.select(pod="job-c"), "idle_ms"), 0.0)
     case.want("job-c: contradiction flagged",
               all("stuck-counter" in row["flags"] for row in case.select(pod="job-c")), True)
+    case.want("the contradiction is told", "not believed" in case.report(), True)
+
+
+def case_dra_claims(case):
+    case.want("train-0 used", case.dollars("used", pod="train-0"), 2.00)
+    case.want("train-0 slack", case.dollars("slack", pod="train-0"), 2.00)
+    for pod in ("nb-a", "nb-b"):
+        case.want(pod, case.dollars("cost", pod=pod), 4 * 3 / 7 / 2)
+        case.want(f"{pod}: held idle", case.dollars("held_idle", pod=pod), 4 * 3 / 7 / 2 * 0.95)
+    case.want("infer-0", case.dollars("cost", pod="infer-0"), 4 * 3 / 7)
+    case.want("infer-0 used", case.dollars("used", pod="infer-0"), 4 * 3 / 7 * 0.8)
+    case.want("unpartitioned", case.dollars("node_idle_unpartitioned"), 4 / 7)
+    case.want("ghost-0 unobserved", case.dollars("unobserved", pod="ghost-0"), 4.00)
+    case.want("sum", case.dollars("cost"), 12.00, 1e-9)
+    case.want("other idle", idle_dollars(case), 4 / 7)
+    case.want("GPU-hours", ms(case.rows, "gpu_ms") / HOUR, 3.0, 1e-6)
 
 
 CASES = {
@@ -215,6 +231,7 @@ CASES = {
     "08-completed-pod-and-owners": case_08_completed_pod_and_owners,
     "11-spot-labels-missing-price": case_11_spot_labels_missing_price,
     "15-idle-scan-three-traps": case_15_idle_scan_three_traps,
+    "dra-claims": case_dra_claims,
 }
 # a scrape without time stamps was taken at the window's end
 WINDOWS = {"01-exposition-quirks": "2026-05-31T23:00:00Z,2026-06-01T00:00:00Z"}

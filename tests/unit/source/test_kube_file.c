@@ -83,7 +83,7 @@ static enum err fetch(struct fixture *f)
     enum err rc = open_source(f);
     if (rc)
         return rc;
-    struct fetch what = {{0, HOUR_MS}, {0, HOUR_MS}};
+    struct fetch what = {.kube = {0, HOUR_MS}, .gpu = {0, HOUR_MS}};
     return f->source->ops->fetch(f->source, &what, f->intake, NULL, &f->err);
 }
 
@@ -149,7 +149,7 @@ static void a_second_slice_gets_the_same_objects_and_no_note_twice(void **state)
     check(fetch(f), f);
     assert_int_equal(f->intake->notes_n, 1);
     unlink(f->paths[0]); /* they are not read again */
-    struct fetch what = {{0, HOUR_MS}, {0, HOUR_MS}};
+    struct fetch what = {.kube = {0, HOUR_MS}, .gpu = {0, HOUR_MS}};
     struct intake *second = intake_new(&f->settings, f->names);
     check(f->source->ops->fetch(f->source, &what, second, NULL, &f->err), f);
     assert_int_equal(second->pods_n, 1);
@@ -179,7 +179,7 @@ static void claims_give_devices_whatever_the_order_of_files(void **state)
     assert_int_equal(pod_named(f, "whole")->devices_n, 1);
     same(f, pod_named(f, "whole")->devices[0], "GPU-0");
     assert_int_equal(pod_named(f, "mig")->devices_n, 1);
-    same(f, pod_named(f, "mig")->devices[0], "GPU-1/3g.71gb");
+    same(f, pod_named(f, "mig")->devices[0], "GPU-1/3g.71gb/MIG-1");
     assert_int_equal(pod_named(f, "done")->devices_n, 1); /* by its own spec */
     same(f, pod_named(f, "done")->devices[0], "GPU-0");
     assert_int_equal(pod_named(f, "other")->devices_n, 0);
@@ -194,6 +194,33 @@ static void a_device_that_no_slice_tells_of_is_noted(void **state)
     assert_int_equal(f->intake->notes_n, 1);
     assert_int_equal(f->intake->notes[0].kind, NOTE_PARTIAL);
     assert_non_null(strstr(names_text(f->names, f->intake->notes[0].text).p, "resourceslices"));
+}
+
+static void gpus_that_only_slices_publish_are_counted_in_the_capacity(void **state)
+{
+    struct fixture *f = *state;
+#define CARDS(pool, generation, devices)                                                           \
+    "{\"kind\":\"ResourceSlice\",\"metadata\":{\"name\":\"s\"},\"spec\":{\"driver\":\"gpu.nvidia." \
+    "com\","                                                                                       \
+    "\"nodeName\":\"w\",\"pool\":{\"name\":\"" pool "\",\"generation\":" generation                \
+    "},\"devices\":[" devices "]}}"
+#define CARD(name, uuid)                                                                           \
+    "{\"name\":\"" name "\",\"attributes\":{\"uuid\":{\"string\":\"" uuid "\"}}}"
+#define PART(name, uuid, parent)                                                                   \
+    "{\"name\":\"" name "\",\"attributes\":{\"uuid\":{\"string\":\"" uuid                          \
+    "\"},\"parentUUID\":{\"string\":\"" parent "\"}}}"
+    put(f, "{\"kind\":\"Node\",\"metadata\":{\"name\":\"w\"},\"status\":{\"capacity\":{\"cpu\":"
+           "\"4\"}}}"
+           "{\"kind\":\"Node\",\"metadata\":{\"name\":\"x\"},\"status\":{\"capacity\":{\"cpu\":"
+           "\"4\"}}}" CARDS("w", "1", CARD("gpu-0", "GPU-0") "," CARD("gpu-9", "GPU-9"))
+               CARDS("w", "2", CARD("gpu-0", "GPU-0") "," CARD("gpu-1", "GPU-1"))
+                   CARDS("w", "2", PART("m0", "MIG-0", "GPU-2") "," PART("m1", "MIG-1", "GPU-2")));
+    check(fetch(f), f);
+    assert_int_equal(f->intake->nodes_n, 2);
+    assert_int_equal(f->intake->nodes[0].capacity_n, 1); /* cards 0, 1 and 2; 9 is outdated */
+    assert_int_equal(f->intake->nodes[0].capacity[0], 3);
+    assert_int_equal(f->intake->nodes[0].allocatable[0], 3);
+    assert_int_equal(f->intake->nodes[1].capacity_n, 0);
 }
 
 static void slices_of_an_older_generation_do_not_count(void **state)
@@ -313,7 +340,7 @@ static void a_signal_stops_the_reading(void **state)
     check(open_source(f), f);
     volatile int stop = 1;
     struct progress progress = {.stop = &stop};
-    struct fetch what = {{0, HOUR_MS}, {0, HOUR_MS}};
+    struct fetch what = {.kube = {0, HOUR_MS}, .gpu = {0, HOUR_MS}};
     assert_int_equal(f->source->ops->fetch(f->source, &what, f->intake, &progress, &f->err),
                      ERR_STOPPED);
 }
@@ -326,6 +353,7 @@ int main(void)
         TEST(a_second_slice_gets_the_same_objects_and_no_note_twice),
         TEST(claims_give_devices_whatever_the_order_of_files),
         TEST(a_device_that_no_slice_tells_of_is_noted),
+        TEST(gpus_that_only_slices_publish_are_counted_in_the_capacity),
         TEST(slices_of_an_older_generation_do_not_count),
         TEST(the_later_of_two_lists_counts_and_a_known_end_stays),
         TEST(broken_items_are_notes_and_only_the_first_are_named),
