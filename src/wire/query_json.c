@@ -426,13 +426,14 @@ static inline const char *quick_pair(const char *p, const char *bracket, time_ms
     int64_t seconds, part = 0, unit = 1000;
     if (*p != '[')
         return NULL;
-    p = number_scan_whole(p + 1, &seconds);
-    if (!p || seconds > TIME_MAX / 1000 - 1)
+    const char *time = p + 1;
+    p = number_scan_whole(time, &seconds);
+    if (!p || seconds > TIME_MAX / 1000 - 1 || (*time == '0' && p - time > 1))
         return NULL;
     if (*p == '.')
         for (p++; *p >= '0' && *p <= '9' && unit > 1; p++)
             part += (*p - '0') * (unit /= 10);
-    if (*p != ',')
+    if (*p != ',' || p[-1] == '.')
         return NULL;
     p++;
     p += *p == ' ';

@@ -6,6 +6,8 @@
 #include "wire/promtext.h"
 #include "wire/utf8.h"
 
+#define BYTE_BY_BYTE_MAX 512
+
 struct digest {
     uint64_t sum;
     uint32_t series;
@@ -85,8 +87,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(copy, data + 2, n);
     struct digest whole = read_text(dialect, copy, n, n, true);
     struct digest two = read_text(dialect, copy, n, cut, true);
-    struct digest bytes = read_text(dialect, copy, n, n + 1, true);
-    invariant(whole.sum == two.sum && whole.sum == bytes.sum);
+    invariant(whole.sum == two.sum);
+    if (n <= BYTE_BY_BYTE_MAX) {
+        struct digest bytes = read_text(dialect, copy, n, n + 1, true);
+        invariant(whole.sum == bytes.sum);
+    }
     free(copy);
     return 0;
 }

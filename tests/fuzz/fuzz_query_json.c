@@ -33,9 +33,10 @@ static bool on_series(void *context, const struct label *labels, size_t n)
 static void on_samples(void *context, const time_ms *t, const double *v, size_t n)
 {
     invariant(n > 0 && n <= QUERY_JSON_BATCH);
-    mix(context, t, n * sizeof *t);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        mix(context, &t[i], sizeof t[i]);
         mix(context, &v[i], sizeof v[i]);
+    }
 }
 
 static void on_text(void *context, struct str text)
@@ -76,8 +77,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct digest whole = read_text(copy, n, n, &a), two = read_text(copy, n, cut, &b),
                   bytes = read_text(copy, n, n + 1, &c);
     invariant(a == b && a == c);
+    invariant(whole.series == two.series && whole.series == bytes.series);
     if (!a)
-        invariant(whole.series == two.series && whole.series == bytes.series);
+        invariant(whole.sum == two.sum && whole.sum == bytes.sum);
     json_error_t error;
     json_t *root = json_loadb(copy, n, JSON_REJECT_DUPLICATES | JSON_DISABLE_EOF_CHECK, &error);
     invariant(!root || a != ERR_PARSE || error.position < (int)n);

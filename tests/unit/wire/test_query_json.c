@@ -266,6 +266,8 @@ static void what_is_no_answer_is_an_error(void **state)
     log_of("{\"status\":\"success\"]", ERR_PARSE);
     log_of("{\"status\":success}", ERR_PARSE);
     log_of("{\"status\":01}", ERR_PARSE);
+    log_of(MATRIX("{\"metric\":{},\"values\":[[01,\"1\"],[2,\"2\"]]}"), ERR_PARSE);
+    log_of(MATRIX("{\"metric\":{},\"values\":[[1.,\"1\"],[2,\"2\"]]}"), ERR_PARSE);
     log_of("{\"status\":\"\\x\"}", ERR_PARSE);
     log_of("{\"status\":\"\\u12g4\"}", ERR_PARSE);
     log_of("{status:1}", ERR_PARSE);
