@@ -11,32 +11,10 @@
 
 #include "wire/json_token.h"
 #include "wire/number.h"
+#include "wire/query_json_parts.h"
 #include "wire/utf8.h"
 
 #define MESSAGE_MAX ((size_t)1000) /* bytes of an error or warning that are kept */
-
-enum part {
-    PART_SKIP,
-    PART_ANSWER,
-    PART_STATUS,
-    PART_ERROR,
-    PART_ERROR_TYPE,
-    PART_WARNINGS,
-    PART_WARNING,
-    PART_INFOS,
-    PART_INFO,
-    PART_DATA,
-    PART_DATA_ITEM,
-    PART_RESULT,
-    PART_SERIES, /* an element of the result */
-    PART_METRIC,
-    PART_LABEL,
-    PART_VALUES,
-    PART_PAIR,
-    PART_PAIR_ITEM,
-    PART_HISTOGRAMS,
-    PART_HISTOGRAM,
-};
 
 /* What the next token may be. */
 enum expect {
@@ -178,45 +156,6 @@ static enum err pair_done(struct query_json *x, struct error *err)
     return ERR_OK;
 }
 
-/* The part of a value by its container's part and, in an object, its key. */
-static enum part part_of(enum part container, bool object, struct str key)
-{
-    static const struct {
-        enum part container;
-        const char *key; /* "" in a list, "*" any */
-        enum part part;
-    } shape[] = {
-        {PART_ANSWER, "status", PART_STATUS},
-        {PART_ANSWER, "data", PART_DATA},
-        {PART_ANSWER, "error", PART_ERROR},
-        {PART_ANSWER, "errorType", PART_ERROR_TYPE},
-        {PART_ANSWER, "warnings", PART_WARNINGS},
-        {PART_ANSWER, "infos", PART_INFOS},
-        {PART_WARNINGS, "", PART_WARNING},
-        {PART_INFOS, "", PART_INFO},
-        {PART_DATA, "result", PART_RESULT},
-        {PART_DATA, "", PART_DATA_ITEM},
-        {PART_DATA_ITEM, "*", PART_LABEL},
-        {PART_RESULT, "", PART_SERIES},
-        {PART_SERIES, "metric", PART_METRIC},
-        {PART_SERIES, "values", PART_VALUES},
-        {PART_SERIES, "value", PART_PAIR},
-        {PART_SERIES, "histograms", PART_HISTOGRAMS},
-        {PART_SERIES, "histogram", PART_HISTOGRAM},
-        {PART_METRIC, "*", PART_LABEL},
-        {PART_VALUES, "", PART_PAIR},
-        {PART_PAIR, "", PART_PAIR_ITEM},
-        {PART_HISTOGRAMS, "", PART_HISTOGRAM},
-    };
-    for (size_t i = 0; i < sizeof shape / sizeof *shape; i++) {
-        const char *k = shape[i].key;
-        if (shape[i].container == container && object == (*k != 0) &&
-            (!object || *k == '*' || str_eq(key, str_of(k))))
-            return shape[i].part;
-    }
-    return PART_SKIP;
-}
-
 static enum err limit(const struct query_json *x, const char *what, struct error *err)
 {
     return error_set(err, ERR_LIMIT, "query answer, near byte %llu: %s", (unsigned long long)x->at,
@@ -233,13 +172,7 @@ static enum err open(struct query_json *x, bool object, struct error *err)
         x->pair_bad = true;
     if (part == PART_LABEL)
         x->labels_bad = true;
-    /* Containers where the shape has none, or the other kind. */
-    bool fits = object ? part == PART_ANSWER || part == PART_DATA || part == PART_DATA_ITEM ||
-                             part == PART_SERIES || part == PART_METRIC
-                       : part == PART_DATA || part == PART_RESULT || part == PART_VALUES ||
-                             part == PART_PAIR || part == PART_WARNINGS || part == PART_INFOS ||
-                             part == PART_HISTOGRAMS;
-    if (!fits)
+    if (!query_part_opens(part, object))
         part = PART_SKIP;
     if (part == PART_SERIES || part == PART_METRIC || part == PART_DATA_ITEM) {
         strbuf_clear(&x->label_text);
@@ -257,7 +190,7 @@ static enum err open(struct query_json *x, bool object, struct error *err)
     x->parts[x->depth] = (unsigned char)part;
     x->objects[x->depth++] = object;
     x->expect = object ? EXPECT_KEY_OR_END : EXPECT_VALUE_OR_END;
-    x->next = object ? PART_SKIP : part_of(part, false, STR_NONE);
+    x->next = object ? PART_SKIP : query_part_of(part, false, STR_NONE);
     return ERR_OK;
 }
 
@@ -332,7 +265,7 @@ static enum err label_value(struct query_json *x, struct str text, struct error 
 
 static enum err key(struct query_json *x, struct str text, struct error *err)
 {
-    x->next = part_of(x->parts[x->depth - 1], true, text);
+    x->next = query_part_of(x->parts[x->depth - 1], true, text);
     x->expect = EXPECT_COLON;
     if (x->next != PART_LABEL)
         return ERR_OK;
@@ -526,7 +459,7 @@ static bool mark(struct query_json *x, char c, enum err *ret, struct error *err)
         *ret = shut(x, err);
     } else if (c == ',' && x->expect == EXPECT_COMMA_OR_END) {
         x->expect = in_object ? EXPECT_KEY : EXPECT_VALUE;
-        x->next = in_object ? PART_SKIP : part_of(x->parts[x->depth - 1], false, STR_NONE);
+        x->next = in_object ? PART_SKIP : query_part_of(x->parts[x->depth - 1], false, STR_NONE);
     } else if (c == ':' && x->expect == EXPECT_COLON) {
         x->expect = EXPECT_VALUE;
     } else {
