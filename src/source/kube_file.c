@@ -9,19 +9,16 @@
  * pod's known end is not forgotten. Pods are the same by uid, nodes by name, creation and provider
  * id: a name with another creation is another life.
  *
- * Claims: ResourceSlice (driver, pool, device) -> UUID; ResourceClaim -> its devices and the pods
- * that it is reserved for; a pod's own spec and status name its claims too, which still tells what
- * a finished pod had. A MIG device of a slice is given as PARENT/PROFILE/MIG-UUID, since no
- * attribute tells the GPU instance id that telemetry goes by.
- *
- * A node whose GPUs only ResourceSlices publish has none in its capacity: they are counted there
- * from the slices. */
+ * Claims (kube_claims.c) are looked up when all files are read, since the slice, the claim and the
+ * pod may stand in three of them. A node whose GPUs only ResourceSlices publish has none in its
+ * capacity: they are counted there from the slices. */
 #include "source/kube_file.h"
 
 #include <stdlib.h>
 
 #include "fleet/objects.h"
 #include "source/input.h"
+#include "source/kube_claims.h"
 #include "util/idmap.h"
 #include "wire/kube_objects.h"
 
@@ -30,25 +27,6 @@
 #define OBJECTS_MAX (1u << 22) /* of all files */
 #define FAULTS_NAMED_MAX 5     /* a file: more are only counted */
 #define PROGRESS_MS 100
-
-struct slice_device {
-    int64_t generation;
-    struct str device;   /* UUID, or PARENT/PROFILE/MIG-UUID */
-    struct str node;     /* that the slice is of; empty: of several */
-    struct str physical; /* UUID of the card */
-    struct str resource; /* what the card would count as in the node's capacity; empty: no GPU */
-    uint32_t pool;
-};
-
-struct claim {
-    const struct kube_allocation *allocations;
-    size_t allocations_n;
-};
-
-/* Pod -> claim, one link of a list. */
-struct use {
-    uint32_t claim, next;
-};
 
 struct fault_note {
     struct str subject, text;
@@ -70,16 +48,11 @@ struct kube_file {
     struct pod_object *pods;
     struct kube_owner *owners;
     struct kube_namespace *namespaces;
-    struct slice_device *devices;
-    int64_t *pools; /* newest generation */
-    struct claim *claims;
-    struct use *uses;
     struct fault_note *faults;
     size_t nodes_n, nodes_room, pods_n, pods_room, owners_n, owners_room, namespaces_n,
-        namespaces_room, devices_n, devices_room, pools_n, pools_room, claims_n, claims_room,
-        uses_n, uses_room, faults_n, faults_room;
-
-    struct idmap node_at, pod_at, owner_at, namespace_at, device_at, pool_at, claim_at, use_at;
+        namespaces_room, faults_n, faults_room;
+    struct idmap node_at, pod_at, owner_at, namespace_at;
+    struct kube_claims *claims;
 
     const char *path; /* that is read */
     size_t path_faults;
@@ -129,8 +102,7 @@ static size_t place_of(struct idmap *map, struct idkey key, size_t n, bool *ret_
 
 static bool full(const struct kube_file *f)
 {
-    return f->nodes_n + f->pods_n + f->owners_n + f->namespaces_n + f->devices_n + f->claims_n +
-               f->uses_n >=
+    return f->nodes_n + f->pods_n + f->owners_n + f->namespaces_n + kube_claims_size(f->claims) >=
            OBJECTS_MAX;
 }
 
@@ -260,91 +232,18 @@ static void on_namespace(void *context, const struct kube_namespace *ns)
         f->namespaces[at] = object;
 }
 
-/* What telemetry calls a device of a slice; empty where the slice does not say. */
-static struct str telemetry_name(struct kube_file *f, const struct kube_device *device)
-{
-    if (device->parent_uuid.n == 0)
-        return kept(f, device->uuid);
-    struct strbuf text = {0};
-    strbuf_addf(&text, "%.*s/%.*s/%.*s", STR_ARG(device->parent_uuid), STR_ARG(device->profile),
-                STR_ARG(device->uuid));
-    struct str name = kept(f, strbuf_str(&text));
-    strbuf_release(&text);
-    return name;
-}
-
-static struct str gpu_resource(struct str driver)
-{
-    if (str_eq(driver, STR("gpu.nvidia.com")))
-        return STR("nvidia.com/gpu");
-    return str_eq(driver, STR("gpu.amd.com")) ? STR("amd.com/gpu") : STR_NONE;
-}
-
-/* The pool's place; its newest generation is kept. */
-static uint32_t pool_of(struct kube_file *f, const struct kube_slice *slice)
-{
-    bool fresh;
-    size_t at = place_of(&f->pool_at, IDKEY(id_of(f, slice->driver), id_of(f, slice->pool)),
-                         f->pools_n, &fresh);
-    if (fresh)
-        mem_push(f->pools, f->pools_n, f->pools_room, slice->generation);
-    else if (slice->generation > f->pools[at])
-        f->pools[at] = slice->generation;
-    return (uint32_t)at;
-}
-
 static void on_slice(void *context, const struct kube_slice *slice)
 {
     struct kube_file *f = context;
-    uint32_t pool = pool_of(f, slice);
-    for (size_t i = 0; i < slice->devices_n && !full(f); i++) {
-        const struct kube_device *of = &slice->devices[i];
-        struct slice_device device = {
-            .generation = slice->generation,
-            .device = telemetry_name(f, of),
-            .node = kept(f, slice->node),
-            .physical = kept(f, of->parent_uuid.n ? of->parent_uuid : of->uuid),
-            .resource = gpu_resource(slice->driver),
-            .pool = pool,
-        };
-        bool fresh;
-        size_t at = place_of(
-            &f->device_at,
-            IDKEY(id_of(f, slice->driver), id_of(f, slice->pool), id_of(f, slice->devices[i].name)),
-            f->devices_n, &fresh);
-        if (fresh)
-            mem_push(f->devices, f->devices_n, f->devices_room, device);
-        else if (device.generation >= f->devices[at].generation)
-            f->devices[at] = device;
-    }
+    if (!full(f))
+        kube_claims_add_slice(f->claims, slice);
 }
 
 static void on_claim(void *context, const struct kube_claim *claim)
 {
     struct kube_file *f = context;
-    struct kube_allocation *copy = arena_alloc(&f->arena, claim->allocations_n * sizeof *copy);
-    for (size_t i = 0; i < claim->allocations_n; i++) {
-        const struct kube_allocation *a = &claim->allocations[i];
-        copy[i] = (struct kube_allocation){kept(f, a->request), kept(f, a->driver),
-                                           kept(f, a->pool), kept(f, a->device)};
-    }
-    if (full(f))
-        return;
-    struct claim object = {copy, claim->allocations_n};
-    bool fresh;
-    size_t at = place_of(&f->claim_at, IDKEY(id_of(f, claim->namespace), id_of(f, claim->name)),
-                         f->claims_n, &fresh);
-    if (fresh)
-        mem_push(f->claims, f->claims_n, f->claims_room, object);
-    else if (object.allocations_n > 0) /* a claim that is free again still tells what it had */
-        f->claims[at] = object;
-    for (size_t i = 0; i < claim->consumers_n; i++) {
-        struct idkey pod = IDKEY(id_of(f, claim->namespace), id_of(f, claim->consumers[i].name),
-                                 id_of(f, claim->consumers[i].uid));
-        struct use use = {(uint32_t)at, idmap_get(&f->use_at, pod)};
-        idmap_set(&f->use_at, pod, (uint32_t)f->uses_n);
-        mem_push(f->uses, f->uses_n, f->uses_room, use);
-    }
+    if (!full(f))
+        kube_claims_add_claim(f->claims, claim);
 }
 
 static void add_fault(struct kube_file *f, enum note_kind kind, int64_t count, struct str text)
@@ -419,84 +318,20 @@ out:
     return rc;
 }
 
-static bool has_device(const struct str *devices, size_t n, struct str device)
-{
-    for (size_t i = 0; i < n; i++)
-        if (str_eq(devices[i], device))
-            return true;
-    return false;
-}
-
-/* A pod's devices by its claims: those that it names and those that are reserved for it. */
-struct joined {
-    struct str *devices;
-    size_t n, room;
-    int64_t unknown; /* allocated devices that no slice tells of */
-};
-
-static void join_claim(struct kube_file *f, uint32_t at, struct joined *joined)
-{
-    const struct claim *claim = &f->claims[at];
-    for (size_t i = 0; i < claim->allocations_n; i++) {
-        const struct kube_allocation *a = &claim->allocations[i];
-        uint32_t device = idmap_get(
-            &f->device_at, IDKEY(id_of(f, a->driver), id_of(f, a->pool), id_of(f, a->device)));
-        struct str name = device == IDMAP_NONE ? STR_NONE : f->devices[device].device;
-        if (name.n == 0)
-            joined->unknown++;
-        else if (!has_device(joined->devices, joined->n, name))
-            mem_push(joined->devices, joined->n, joined->room, name);
-    }
-}
-
-static void join_pod(struct kube_file *f, struct pod_object *pod, struct joined *joined)
-{
-    name_t namespace = id_of(f, pod->namespace);
-    joined->n = 0;
-    for (size_t i = 0; i < pod->devices_n; i++) {
-        uint32_t at = idmap_get(&f->claim_at, IDKEY(namespace, id_of(f, pod->devices[i])));
-        if (at != IDMAP_NONE)
-            join_claim(f, at, joined);
-    }
-    uint32_t use = idmap_get(&f->use_at, IDKEY(namespace, id_of(f, pod->name), id_of(f, pod->uid)));
-    for (; use != IDMAP_NONE; use = f->uses[use].next)
-        join_claim(f, f->uses[use].claim, joined);
-    struct str *copy = arena_alloc(&f->arena, joined->n * sizeof *copy);
-    for (size_t i = 0; i < joined->n; i++)
-        copy[i] = joined->devices[i];
-    pod->devices = copy;
-    pod->devices_n = joined->n;
-}
-
+/* Pods carry the names of their claims until all files are read, and then their devices. */
 static void join_claims(struct kube_file *f)
 {
-    struct joined joined = {0};
-    for (size_t i = 0; i < f->pods_n; i++)
-        join_pod(f, &f->pods[i], &joined);
-    if (joined.unknown)
-        add_fault(f, NOTE_PARTIAL, joined.unknown,
+    int64_t unknown = 0;
+    for (size_t i = 0; i < f->pods_n; i++) {
+        struct pod_object *pod = &f->pods[i];
+        struct kube_pod who = {.namespace = pod->namespace, .name = pod->name, .uid = pod->uid};
+        pod->devices = kube_claims_devices(f->claims, &who, pod->devices, pod->devices_n,
+                                           &pod->devices_n, &unknown);
+    }
+    if (unknown)
+        add_fault(f, NOTE_PARTIAL, unknown,
                   STR("devices of resource claims are in no ResourceSlice: give kubectl get "
                       "resourceslices -o json too"));
-    free(joined.devices);
-}
-
-/* Cards of the newest slices by (node, resource). */
-static void count_cards(struct kube_file *f, struct idmap *counts)
-{
-    struct idmap seen = {0};
-    for (size_t i = 0; i < f->devices_n; i++) {
-        const struct slice_device *device = &f->devices[i];
-        if (device->generation != f->pools[device->pool] || !device->node.n ||
-            !device->physical.n || !device->resource.n)
-            continue;
-        name_t node = id_of(f, device->node), resource = id_of(f, device->resource);
-        bool fresh;
-        idmap_add(&seen, IDKEY(node, id_of(f, device->physical)), 1, &fresh);
-        uint32_t before = idmap_get(counts, IDKEY(node, resource));
-        if (fresh)
-            idmap_set(counts, IDKEY(node, resource), before == IDMAP_NONE ? 1 : before + 1);
-    }
-    idmap_release(&seen);
 }
 
 static bool has_gpus(const struct node_object *node, struct str vendor)
@@ -514,21 +349,17 @@ static void add_published_gpus(struct kube_file *f)
         struct str resource, vendor;
     } known[] = {{STR("nvidia.com/gpu"), STR("nvidia.com/")},
                  {STR("amd.com/gpu"), STR("amd.com/")}};
-    struct idmap counts = {0};
-    count_cards(f, &counts);
-    for (size_t i = 0; counts.count && i < f->nodes_n; i++)
+    for (size_t i = 0; i < f->nodes_n; i++)
         for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
             struct node_object *node = &f->nodes[i];
-            uint32_t count =
-                idmap_get(&counts, IDKEY(id_of(f, node->name), id_of(f, known[k].resource)));
-            if (count == IDMAP_NONE || has_gpus(node, known[k].vendor))
+            int64_t cards = kube_claims_cards(f->claims, node->name, known[k].resource);
+            if (cards == 0 || has_gpus(node, known[k].vendor))
                 continue;
-            struct resource_count *counted = arena_alloc(&f->arena, sizeof *counted);
-            *counted = (struct resource_count){known[k].resource, count};
-            node->capacity = node->allocatable = counted; /* nothing else of it is asked for */
+            struct resource_count *count = arena_alloc(&f->arena, sizeof *count);
+            *count = (struct resource_count){known[k].resource, cards};
+            node->capacity = node->allocatable = count; /* nothing else of it is asked for */
             node->capacity_n = node->allocatable_n = 1;
         }
-    idmap_release(&counts);
 }
 
 static enum err load(struct kube_file *f, struct progress *progress, struct error *err)
@@ -608,19 +439,12 @@ static void kube_file_free(struct source *source)
     free(f->pods);
     free(f->owners);
     free(f->namespaces);
-    free(f->devices);
-    free(f->pools);
-    free(f->claims);
-    free(f->uses);
     free(f->faults);
     idmap_release(&f->node_at);
     idmap_release(&f->pod_at);
     idmap_release(&f->owner_at);
     idmap_release(&f->namespace_at);
-    idmap_release(&f->device_at);
-    idmap_release(&f->pool_at);
-    idmap_release(&f->claim_at);
-    idmap_release(&f->use_at);
+    kube_claims_free(f->claims);
     names_free(f->texts);
     arena_release(&f->arena);
     free(f);
@@ -636,6 +460,7 @@ enum err kube_file_source_new(const char *const *paths, size_t n, const char *cl
     struct strbuf id = {0};
     f->source.ops = &ops;
     f->texts = names_new();
+    f->claims = kube_claims_new(f->texts, &f->arena);
     f->cluster = kept(f, str_of(cluster ? cluster : ""));
     f->paths = mem_zalloc(n, sizeof *f->paths);
     f->paths_n = n;
