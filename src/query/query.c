@@ -209,18 +209,14 @@ static enum scan_detail detail_of(const struct run *run, enum key key)
     }
 }
 
-static enum scan_detail detail_of_query(const struct run *run)
+/* How fine a scan the key asks for. */
+static void refine(const struct run *run, enum key key, struct scan *scan)
 {
-    enum scan_detail detail = SCAN_TEAMS;
-    for (size_t k = 0; k < run->query->keys_n; k++) {
-        enum scan_detail of_key = detail_of(run, run->query->keys[k]);
-        detail = of_key > detail ? of_key : detail;
-    }
-    for (size_t i = 0; i < run->query->filters_n; i++) {
-        enum scan_detail of_key = detail_of(run, run->query->filters[i].key);
-        detail = of_key > detail ? of_key : detail;
-    }
-    return detail;
+    enum scan_detail detail = detail_of(run, key);
+    if (detail > scan->detail)
+        scan->detail = detail;
+    if (key == KEY_WORKLOAD || key == KEY_POD)
+        scan->texts = SCAN_TEXTS_ALL;
 }
 
 static void finish(struct run *run)
@@ -248,11 +244,16 @@ static void run_release(struct run *run)
 static enum err scan(struct store *store, struct run *run, struct error *err)
 {
     struct scan scan = {.hours = run->query->window,
-                        .detail = detail_of_query(run),
+                        .detail = SCAN_TEAMS,
+                        .texts = SCAN_TEXTS_KINDS,
                         .context = run,
                         .part = take_part,
                         .node = take_node,
                         .note = take_note};
+    for (size_t k = 0; k < run->query->keys_n; k++)
+        refine(run, run->query->keys[k], &scan);
+    for (size_t i = 0; i < run->query->filters_n; i++)
+        refine(run, run->query->filters[i].key, &scan);
     if (run->filters.on[KEY_NODE] || run->filters.on[KEY_CLUSTER])
         scan.wants_node = wants_node;
     return store_scan(store, &scan, &run->result->recorded, err);

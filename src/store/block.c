@@ -368,17 +368,19 @@ enum err block_open(struct store *store, struct block *block, int64_t day, name_
 /* Histograms: first bin, number of bins, the first bin as what is left of the observed time, and
  * the other bins of all rows in one column. */
 static bool read_histogram(struct block *block, struct group_reader *group, struct row *rows,
-                           const uint32_t *place, size_t at)
+                           const uint32_t *place, enum row_column integral, size_t at)
 {
     size_t n = block->rows_n, others = 0;
-    int64_t *first = block->scratch, *count = first + n, *rest = count + n;
+    int64_t *first = block->scratch, *count = first + n, *rest = count + n, *bin = rest + n;
     struct runs runs = block_runs(block);
+    block_predict_bin(block, integral, bin);
     if (!group_get(group, first, n, runs) || !group_get(group, count, n, runs) ||
         !group_get(group, rest, n, runs))
         return false;
     for (size_t i = 0; i < n; i++) {
-        if (first[i] < 0 || count[i] < 0 || first[i] + count[i] > HISTOGRAM_BINS ||
-            first[i] > HISTOGRAM_BINS)
+        first[i] = bin[i] - first[i];
+        if (first[i] < 0 || count[i] < 0 || first[i] > HISTOGRAM_BINS ||
+            count[i] > HISTOGRAM_BINS - first[i])
             return false;
         others += count[i] ? (size_t)count[i] - 1 : 0;
     }
@@ -428,8 +430,8 @@ static bool read_rows(struct block *block, struct row *rows, const uint32_t *pla
             row->facts = block->series[s].facts;
             fill_row(block, i, row);
         }
-    return read_histogram(block, &group, rows, place, offsetof(struct row, hist_u_num)) &&
-           read_histogram(block, &group, rows, place, offsetof(struct row, hist_e_num));
+    return read_histogram(block, &group, rows, place, COLUMN_U, offsetof(struct row, hist_u_num)) &&
+           read_histogram(block, &group, rows, place, COLUMN_E, offsetof(struct row, hist_e_num));
 }
 
 enum err block_rows(struct store *store, struct block *block, uint32_t hours,

@@ -117,7 +117,7 @@ static inline bool series_is_held(const struct series *series)
 /* What of the names that stand in the block is wanted in memory. */
 enum block_names {
     BLOCK_NAMES_ALL,
-    BLOCK_NAMES_KINDS, /* pods are some name, uids none, workloads only their kind (Job) */
+    BLOCK_NAMES_KINDS, /* pods and uids are some name, workloads only their kind (Job) */
 };
 
 /* Pack rows and node-hours (of one node and day, in the order of row_batch) into `ret`, which is
@@ -153,5 +153,7 @@ bool block_predict(const struct block *block, enum row_column column, int64_t *r
 void block_predict_begin(struct block *block); /* before the first column; needs node_hours */
 /* Which category (not used) is the rest of a row's cost, when nothing better is known. */
 void block_predict_dominant(const struct block *block, int64_t *ret);
+/* The histogram's bin that the mean lies in. */
+void block_predict_bin(const struct block *block, enum row_column integral, int64_t *ret);
 
 #endif

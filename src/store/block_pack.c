@@ -283,11 +283,13 @@ static void put_column(struct block *block, struct group_writer *group, enum row
     group_put(group, values, block->rows_n, block_runs(block));
 }
 
-static void put_histogram(struct packer *packer, struct group_writer *group, size_t at)
+static void put_histogram(struct packer *packer, struct group_writer *group,
+                          enum row_column integral, size_t at)
 {
     struct block *block = packer->block;
     size_t n = block->rows_n, others = 0;
-    int64_t *first = block->scratch, *count = first + n, *rest = count + n;
+    int64_t *first = block->scratch, *count = first + n, *rest = count + n, *bin = rest + n;
+    block_predict_bin(block, integral, bin);
     int64_t *bins = mem_alloc((n * HISTOGRAM_BINS + 1) * sizeof *bins);
     for (size_t i = 0; i < n; i++) {
         const struct row *row = &packer->batch->rows[packer->row_of[i]];
@@ -302,7 +304,7 @@ static void put_histogram(struct packer *packer, struct group_writer *group, siz
             bins[others++] = histogram[k];
             left -= (uint64_t)histogram[k];
         }
-        first[i] = high > low ? low : 0;
+        first[i] = high > low ? bin[i] - low : 0;
         count[i] = high - low;
         rest[i] = high > low ? (int64_t)((uint64_t)histogram[low] - left) : 0;
     }
@@ -329,8 +331,8 @@ static void put_columns(struct packer *packer, struct strbuf *out)
     group_end(&hot, out);
     for (enum row_column c = HOT_COLUMNS; c < ROW_COLUMNS; c++)
         put_column(block, &cold, c);
-    put_histogram(packer, &cold, offsetof(struct row, hist_u_num));
-    put_histogram(packer, &cold, offsetof(struct row, hist_e_num));
+    put_histogram(packer, &cold, COLUMN_U, offsetof(struct row, hist_u_num));
+    put_histogram(packer, &cold, COLUMN_E, offsetof(struct row, hist_e_num));
     group_end(&cold, out);
 }
 

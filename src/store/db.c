@@ -13,8 +13,9 @@
 #include "store/internal.h"
 
 #define BUSY_TIMEOUT_MS 10000
-#define PAGE_BYTES 16384
-#define WAL_PAGES 1000 /* checkpoint from here: 16 MB */
+#define PAGE_BYTES 65536 /* blocks are 2 to 10 kB: small pages would end in holes */
+#define WAL_PAGES 256    /* checkpoint from here: 16 MB */
+#define CACHE_KIB 8192
 
 static const char *const statement_sql[STATEMENT_COUNT] = {
 #define X(name, sql) sql,
@@ -190,8 +191,9 @@ static enum err open_writer(struct store *store, struct error *err)
     char sql[256];
     snprintf(sql, sizeof sql,
              "PRAGMA page_size=%d; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
-             "PRAGMA wal_autocheckpoint=%d; PRAGMA journal_size_limit=67108864",
-             PAGE_BYTES, WAL_PAGES);
+             "PRAGMA wal_autocheckpoint=%d; PRAGMA journal_size_limit=67108864;"
+             "PRAGMA cache_size=-%d",
+             PAGE_BYTES, WAL_PAGES, CACHE_KIB);
     rc = execute(store, sql);
     return rc ? db_fail(store, rc, "opening it", err) : ERR_OK;
 }

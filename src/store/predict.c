@@ -105,51 +105,100 @@ static enum row_column same_as(enum row_column column)
     }
 }
 
-static void predict_run(const struct block *block, enum row_column column, size_t s, int64_t *ret)
+/* Each of these guesses one column for the rows of a series, [from, to). */
+struct rows {
+    int64_t *const *c;
+    const struct series *series;
+    uint32_t from, to;
+};
+
+static void guess_wall(const struct rows *rows, int64_t *ret)
 {
-    const struct series *series = &block->series[s];
-    int64_t *const *c = block->columns;
-    bool held = series_is_held(series);
-    for (uint32_t i = block->starts[s]; i < block->starts[s + 1]; i++)
-        switch (column) {
-        case COLUMN_HELD:
-            ret[i] = held ? wall(c[COLUMN_GPU][i], series->share) : 0;
-            break;
-        case COLUMN_OBSERVED:
-            ret[i] = wall(c[COLUMN_GPU][i], series->share);
-            break;
-        case COLUMN_IDLE:
-            ret[i] = c[COLUMN_U][i] < times(c[COLUMN_OBSERVED][i], idle_below)
-                         ? c[COLUMN_OBSERVED][i]
-                         : 0;
-            break;
-        case COLUMN_LOW:
-            ret[i] = c[COLUMN_U][i] < times(c[COLUMN_OBSERVED][i], busy_from)
-                         ? minus(c[COLUMN_OBSERVED][i], c[COLUMN_IDLE][i])
-                         : 0;
-            break;
-        case COLUMN_BUSY:
-            ret[i] = minus(minus(c[COLUMN_OBSERVED][i], c[COLUMN_IDLE][i]), c[COLUMN_LOW][i]);
-            break;
-        case COLUMN_COST:
-            ret[i] =
-                cost_of(block->rate[block->hours[i]], c[COLUMN_GPU][i], c[COLUMN_SHARE_DEN][i]);
-            break;
-        case COLUMN_USED:
-            ret[i] = held ? used_of(c[COLUMN_COST][i], c[COLUMN_U][i],
-                                    wall(c[COLUMN_GPU][i], series->share))
-                          : 0;
-            break;
-        case COLUMN_MEM_BYTE_MS:
-            ret[i] = times(c[COLUMN_MEM_MAX][i], c[COLUMN_MEM_SEEN][i]);
-            break;
-        case COLUMN_SM:
-            ret[i] = c[COLUMN_SM_SEEN][i] ? c[COLUMN_U][i] : 0;
-            break;
-        default:
-            ret[i] = times(c[weighted_of(column)][i], series->share);
-            break;
-        }
+    const int64_t *gpu = rows->c[COLUMN_GPU];
+    for (uint32_t i = rows->from; i < rows->to; i++)
+        ret[i] = wall(gpu[i], rows->series->share);
+}
+
+static void guess_states(const struct rows *rows, enum row_column column, int64_t *ret)
+{
+    const int64_t *u = rows->c[COLUMN_U], *observed = rows->c[COLUMN_OBSERVED];
+    const int64_t *idle = rows->c[COLUMN_IDLE], *low = rows->c[COLUMN_LOW];
+    for (uint32_t i = rows->from; i < rows->to; i++)
+        if (column == COLUMN_IDLE)
+            ret[i] = u[i] < times(observed[i], idle_below) ? observed[i] : 0;
+        else if (column == COLUMN_LOW)
+            ret[i] = u[i] < times(observed[i], busy_from) ? minus(observed[i], idle[i]) : 0;
+        else
+            ret[i] = minus(minus(observed[i], idle[i]), low[i]);
+}
+
+static void guess_cost(const struct block *block, const struct rows *rows, int64_t *ret)
+{
+    const int64_t *gpu = rows->c[COLUMN_GPU], *den = rows->c[COLUMN_SHARE_DEN];
+    for (uint32_t i = rows->from; i < rows->to; i++)
+        ret[i] = cost_of(block->rate[block->hours[i]], gpu[i], den[i]);
+}
+
+static void guess_used(const struct rows *rows, int64_t *ret)
+{
+    const int64_t *gpu = rows->c[COLUMN_GPU], *u = rows->c[COLUMN_U], *cost = rows->c[COLUMN_COST];
+    bool held = series_is_held(rows->series);
+    for (uint32_t i = rows->from; i < rows->to; i++)
+        ret[i] = held ? used_of(cost[i], u[i], wall(gpu[i], rows->series->share)) : 0;
+}
+
+static void guess_product(const struct rows *rows, enum row_column a, enum row_column b,
+                          int64_t *ret)
+{
+    for (uint32_t i = rows->from; i < rows->to; i++)
+        ret[i] = times(rows->c[a][i], rows->c[b][i]);
+}
+
+static void guess_weighted(const struct rows *rows, enum row_column of, int64_t *ret)
+{
+    for (uint32_t i = rows->from; i < rows->to; i++)
+        ret[i] = times(rows->c[of][i], rows->series->share);
+}
+
+static void guess_sm(const struct rows *rows, int64_t *ret)
+{
+    for (uint32_t i = rows->from; i < rows->to; i++)
+        ret[i] = rows->c[COLUMN_SM_SEEN][i] ? rows->c[COLUMN_U][i] : 0;
+}
+
+static void guess(const struct block *block, enum row_column column, const struct rows *rows,
+                  int64_t *ret)
+{
+    switch (column) {
+    case COLUMN_HELD:
+        if (series_is_held(rows->series))
+            guess_wall(rows, ret);
+        else
+            memset(ret + rows->from, 0, (rows->to - rows->from) * sizeof *ret);
+        break;
+    case COLUMN_OBSERVED:
+        guess_wall(rows, ret);
+        break;
+    case COLUMN_IDLE:
+    case COLUMN_LOW:
+    case COLUMN_BUSY:
+        guess_states(rows, column, ret);
+        break;
+    case COLUMN_COST:
+        guess_cost(block, rows, ret);
+        break;
+    case COLUMN_USED:
+        guess_used(rows, ret);
+        break;
+    case COLUMN_MEM_BYTE_MS:
+        guess_product(rows, COLUMN_MEM_MAX, COLUMN_MEM_SEEN, ret);
+        break;
+    case COLUMN_SM:
+        guess_sm(rows, ret);
+        break;
+    default:
+        guess_weighted(rows, weighted_of(column), ret);
+    }
 }
 
 bool block_predict(const struct block *block, enum row_column column, int64_t *ret)
@@ -173,7 +222,20 @@ bool block_predict(const struct block *block, enum row_column column, int64_t *r
         if (weighted_of(column) == ROW_COLUMNS)
             return false;
     }
-    for (size_t s = 0; s < block->series_n; s++)
-        predict_run(block, column, s, ret);
+    for (size_t s = 0; s < block->series_n; s++) {
+        struct rows rows = {block->columns, &block->series[s], block->starts[s],
+                            block->starts[s + 1]};
+        guess(block, column, &rows, ret);
+    }
     return true;
+}
+
+void block_predict_bin(const struct block *block, enum row_column integral, int64_t *ret)
+{
+    const int64_t *sum = block->columns[integral], *seen = block->columns[COLUMN_OBSERVED];
+    for (size_t i = 0; i < block->rows_n; i++) {
+        bool fine = seen[i] > 0 && seen[i] <= DAY_MS && sum[i] > 0;
+        int64_t bin = fine ? sum[i] / seen[i] * HISTOGRAM_BINS / NANO : 0;
+        ret[i] = bin < 0 ? 0 : bin >= HISTOGRAM_BINS ? HISTOGRAM_BINS - 1 : bin;
+    }
 }

@@ -59,7 +59,9 @@ static enum err scan_block(const struct of_day *of, int64_t key, struct str pack
     struct block *block = of->store->reading;
     enum err code =
         block_open(of->store, block, of->day.day, place.cluster, place.node, packed,
-                   scan->detail == SCAN_TEAMS ? BLOCK_NAMES_KINDS : BLOCK_NAMES_ALL, err);
+                   scan->texts == SCAN_TEXTS_KINDS || scan->detail == SCAN_TEAMS ? BLOCK_NAMES_KINDS
+                                                                                 : BLOCK_NAMES_ALL,
+                   err);
     if (code)
         return code;
     for (size_t s = 0; s < block->series_n && wanted; s++)

@@ -18,6 +18,11 @@ enum scan_detail {
     SCAN_SERIES, /* all fields but the hour, which is somewhere in the right UTC day */
     SCAN_ROWS,   /* each row is a part */
 };
+/* Pods, their uids and workloads are texts of their days; interning them is half of the work. */
+enum scan_texts {
+    SCAN_TEXTS_ALL,
+    SCAN_TEXTS_KINDS, /* workload: only its kind; pod: NAME_NONE or not */
+};
 
 struct scan_part {
     const struct row_key *key;
@@ -38,6 +43,7 @@ struct scan_node {
 struct scan {
     struct span hours;
     enum scan_detail detail;
+    enum scan_texts texts; /* SCAN_TEAMS has only kinds */
     void *context;
     void (*part)(void *context, const struct scan_part *part);
     void (*node)(void *context, const struct scan_node *node);
