@@ -15,6 +15,7 @@ enum field_kind { FIELD_NAME, FIELD_MONEY, FIELD_NUMBER, FIELD_LIST };
 
 struct writer {
     struct strbuf *out;
+    struct strbuf *scratch; /* for texts that are put together: reused for every field */
     bool first;
     void (*field)(struct writer *writer, const char *column, enum field_kind kind, struct str text);
 };
@@ -46,8 +47,9 @@ static void json_list(struct strbuf *out, struct str text)
     for (size_t i = 0, start = 0; text.n && i <= text.n; i++) {
         if (i < text.n && text.p[i] != ';')
             continue;
-        strbuf_addf(out, numbers ? "%s%.*s" : "%s\"%.*s\"", start ? "," : "", (int)(i - start),
-                    text.p + start);
+        strbuf_add(out, str_of(!numbers ? (start ? ",\"" : "\"") : start ? "," : ""));
+        strbuf_add(out, (struct str){text.p + start, i - start});
+        strbuf_add(out, str_of(numbers ? "" : "\""));
         start = i + 1;
     }
     strbuf_addc(out, ']');
@@ -57,7 +59,9 @@ static void json_field(struct writer *writer, const char *column, enum field_kin
                        struct str text)
 {
     struct strbuf *out = writer->out;
-    strbuf_addf(out, "%s\"%s\":", writer->first ? "{" : ",", column);
+    strbuf_add(out, str_of(writer->first ? "{\"" : ",\""));
+    strbuf_add(out, str_of(column));
+    strbuf_add(out, STR("\":"));
     if (kind == FIELD_LIST)
         json_list(out, text);
     else if (kind == FIELD_NAME && (text.n == 0 || str_eq(text, STR("-"))))
@@ -76,19 +80,33 @@ static void put(struct writer *writer, const char *column, enum field_kind kind,
     writer->first = false;
 }
 
-static void put_integer(struct writer *writer, const char *column, enum field_kind kind,
-                        long long value)
+/* A row has a hundred numbers, most of them 0: printf would be most of an export. */
+static void add_integer(struct strbuf *out, int64_t value)
 {
     char text[24];
-    int n = snprintf(text, sizeof text, "%lld", value);
-    put(writer, column, kind, (struct str){text, (size_t)n});
+    size_t at = sizeof text;
+    uint64_t size = value < 0 ? (uint64_t)0 - (uint64_t)value : (uint64_t)value;
+    do
+        text[--at] = (char)('0' + (int)(size % 10));
+    while (size /= 10);
+    if (value < 0)
+        text[--at] = '-';
+    strbuf_add(out, (struct str){text + at, sizeof text - at});
 }
 
-/* num / (den x scale) as an integer where it is one, else the shortest double that reads back. */
+static void put_integer(struct writer *writer, const char *column, enum field_kind kind,
+                        int64_t value)
+{
+    strbuf_clear(writer->scratch);
+    add_integer(writer->scratch, value);
+    put(writer, column, kind, strbuf_str(writer->scratch));
+}
+
+/* num / den as an integer where it is one, else the shortest double that reads back. */
 static void quotient(struct strbuf *out, wide_t num, wide_t den)
 {
-    if (num % den == 0) {
-        strbuf_addf(out, "%lld", (long long)(num / den));
+    if (num == 0 || den == 1 || num % den == 0) {
+        add_integer(out, num == 0 ? 0 : (int64_t)(num / den));
         return;
     }
     char text[40];
@@ -103,23 +121,21 @@ static void quotient(struct strbuf *out, wide_t num, wide_t den)
 
 static void put_quotient(struct writer *writer, const char *column, wide_t num, wide_t den)
 {
-    struct strbuf text = {0};
-    quotient(&text, num, den);
-    put(writer, column, FIELD_NUMBER, strbuf_str(&text));
-    strbuf_release(&text);
+    strbuf_clear(writer->scratch);
+    quotient(writer->scratch, num, den);
+    put(writer, column, FIELD_NUMBER, strbuf_str(writer->scratch));
 }
 
 static void put_histogram(struct writer *writer, const char *column, const int64_t *bins,
                           uint32_t den)
 {
-    struct strbuf text = {0};
+    strbuf_clear(writer->scratch);
     for (int i = 0; i < HISTOGRAM_BINS; i++) {
         if (i)
-            strbuf_addc(&text, ';');
-        quotient(&text, bins[i], den);
+            strbuf_addc(writer->scratch, ';');
+        quotient(writer->scratch, bins[i], den);
     }
-    put(writer, column, FIELD_LIST, strbuf_str(&text));
-    strbuf_release(&text);
+    put(writer, column, FIELD_LIST, strbuf_str(writer->scratch));
 }
 
 static struct str name_or_dash(const struct names *names, name_t id)
@@ -195,34 +211,43 @@ static void walk(struct writer *writer, const struct names *names, const struct 
     walk_measures(writer, row);
     for (int i = 0; i < WORK_COUNT; i++)
         put_integer(writer, work_columns[i], FIELD_NUMBER, row->work[i]);
-    struct strbuf flags = {0};
-    for (int flag = 0; flag < FLAG_COUNT; flag++) /* the table is in order of the words */
-        if (row->flags >> flag & 1)
-            strbuf_addf(&flags, "%s%s", flags.n ? ";" : "", flag_words[flag]);
-    put(writer, "flags", FIELD_LIST, strbuf_str(&flags));
-    strbuf_release(&flags);
+    strbuf_clear(writer->scratch);
+    for (int flag = 0; flag < FLAG_COUNT; flag++) { /* the table is in order of the words */
+        if (!(row->flags >> flag & 1))
+            continue;
+        if (writer->scratch->n)
+            strbuf_addc(writer->scratch, ';');
+        strbuf_add(writer->scratch, str_of(flag_words[flag]));
+    }
+    put(writer, "flags", FIELD_LIST, strbuf_str(writer->scratch));
+}
+
+static void write_row(struct strbuf *out, const struct names *names, const struct row *row,
+                      void (*field)(struct writer *, const char *, enum field_kind, struct str))
+{
+    struct strbuf scratch = {0};
+    struct writer writer = {.out = out, .scratch = &scratch, .first = true, .field = field};
+    walk(&writer, names, row);
+    strbuf_release(&scratch);
 }
 
 void ledger_csv_header(struct strbuf *out)
 {
     struct names *names = names_new();
     struct row none = {.share_den = 1};
-    struct writer writer = {out, true, header_field};
-    walk(&writer, names, &none);
+    write_row(out, names, &none, header_field);
     strbuf_addc(out, '\n');
     names_free(names);
 }
 
 void ledger_csv_row(struct strbuf *out, const struct names *names, const struct row *row)
 {
-    struct writer writer = {out, true, csv_field};
-    walk(&writer, names, row);
+    write_row(out, names, row, csv_field);
     strbuf_addc(out, '\n');
 }
 
 void ledger_json_row(struct strbuf *out, const struct names *names, const struct row *row)
 {
-    struct writer writer = {out, true, json_field};
-    walk(&writer, names, row);
+    write_row(out, names, row, json_field);
     strbuf_add(out, STR("}\n"));
 }
