@@ -110,34 +110,35 @@ struct flag_sentence {
     enum flag_index flag;
     enum statement_level level;
     const char *code, *topic;
-    const char *rest; /* after the amount */
-    bool hours;       /* the amount is GPU-hours, not money */
+    const char *one, *many; /* the verb after money, and after GPU-hours */
+    const char *rest;
+    bool hours; /* the amount is GPU-hours, not money */
 };
 
 static const struct flag_sentence flag_sentences[] = {
-    {FLAG_INDEX_DEFAULT_PRICE, STATEMENT_CAUTION, "default-price", "estimate",
-     " rests on a default price of the GPU model; give yours with --prices FILE", false},
-    {FLAG_INDEX_CATALOGUE_DERIVED, STATEMENT_CAUTION, "catalogue-derived", "estimate",
-     " rests on prices that the catalogue derived from others; give yours with --prices FILE",
+    {FLAG_INDEX_DEFAULT_PRICE, STATEMENT_CAUTION, "default-price", "estimate", " rests", " rest",
+     " on a default price of the GPU model; give yours with --prices FILE", false},
+    {FLAG_INDEX_CATALOGUE_DERIVED, STATEMENT_CAUTION, "catalogue-derived", "estimate", " rests",
+     " rest", " on prices that the catalogue derived from others; give yours with --prices FILE",
      false},
-    {FLAG_INDEX_SPOT_AS_ON_DEMAND, STATEMENT_CAUTION, "spot-as-on-demand", "estimate",
-     " is of spot nodes without a spot price, charged as on-demand", false},
+    {FLAG_INDEX_SPOT_AS_ON_DEMAND, STATEMENT_CAUTION, "spot-as-on-demand", "estimate", " is",
+     " are", " of spot nodes without a spot price, charged as on-demand", false},
     {FLAG_INDEX_RESERVED_AS_ON_DEMAND, STATEMENT_CAUTION, "reserved-as-on-demand", "estimate",
-     " is of reserved nodes without a reserved price, charged as on-demand", false},
-    {FLAG_INDEX_SPLIT_UNKNOWN, STATEMENT_CAUTION, "split-unknown", "estimate",
-     " still has CPU and memory in it: their part of the price is not known", false},
-    {FLAG_INDEX_BY_COUNT, STATEMENT_CAUTION, "by-count", "by count",
-     " is laid on GPUs by count: nothing says which GPU those pods have", false},
-    {FLAG_INDEX_STUCK_COUNTER, STATEMENT_CAUTION, "stuck-counter", "contradiction",
-     " are of GPUs whose profiling counters stand at 0 while GPU_UTIL does not: those counters are "
+     " is", " are", " of reserved nodes without a reserved price, charged as on-demand", false},
+    {FLAG_INDEX_SPLIT_UNKNOWN, STATEMENT_CAUTION, "split-unknown", "estimate", " still has",
+     " still have", " CPU and memory in it: their part of the price is not known", false},
+    {FLAG_INDEX_BY_COUNT, STATEMENT_CAUTION, "by-count", "by count", " is", " are",
+     " laid on GPUs by count: nothing says which GPU those pods have", false},
+    {FLAG_INDEX_STUCK_COUNTER, STATEMENT_CAUTION, "stuck-counter", "contradiction", " is", " are",
+     " of GPUs whose profiling counters stand at 0 while GPU_UTIL does not: those counters are "
      "not believed",
      true},
-    {FLAG_INDEX_UP_SAMPLES, STATEMENT_CAUTION, "up-samples", "node lives",
-     " are of nodes that no Kubernetes record knows: up while their GPUs send samples", true},
-    {FLAG_INDEX_UNSEEN, STATEMENT_CAUTION, "unseen", "silent GPUs",
-     " are of GPUs that send nothing", true},
-    {FLAG_INDEX_OWNER_DEFAULT, STATEMENT_INFO, "owner-default", "teams",
-     " is booked on the namespace as team: no owner rules are configured (--owners FILE)", false},
+    {FLAG_INDEX_UP_SAMPLES, STATEMENT_CAUTION, "up-samples", "node lives", " is", " are",
+     " of nodes that no Kubernetes record knows: up while their GPUs send samples", true},
+    {FLAG_INDEX_UNSEEN, STATEMENT_CAUTION, "unseen", "silent GPUs", " is", " are",
+     " of GPUs that send nothing", true},
+    {FLAG_INDEX_OWNER_DEFAULT, STATEMENT_INFO, "owner-default", "teams", " is", " are",
+     " booked on the namespace as team: no owner rules are configured (--owners FILE)", false},
 };
 
 /* " (p5.48xlarge; A30 of no known type and 2 more)": what lacks a price. */
@@ -202,10 +203,12 @@ static void say_flags(struct draft *draft)
         money_t money = total->flag_cost[sentence->flag];
         if (gpu_ns == 0 && money == 0)
             continue;
-        if (sentence->hours || money == 0)
+        bool hours = sentence->hours || money == 0;
+        if (hours)
             add_hours(draft, gpu_ns);
         else
             add_amount(draft, money);
+        strbuf_add(&draft->text, str_of(hours ? sentence->many : sentence->one));
         strbuf_add(&draft->text, str_of(sentence->rest));
         struct statement *statement =
             put(draft, sentence->level, sentence->code, str_of(sentence->topic));

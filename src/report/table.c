@@ -119,12 +119,23 @@ static void add_share(struct strbuf *text, money_t part, money_t whole)
         text_percent(text, (int64_t)((wide_t)part * NANO / whole), 0);
 }
 
+/* No hour of it has a price: its money is not known, which is not $0. */
+static bool is_unpriced(const struct figures *figures)
+{
+    return figures->cost == 0 && figures->gpu_ns > 0 &&
+           figures->flag_gpu_ns[FLAG_INDEX_UNPRICED] == figures->gpu_ns;
+}
+
 static void add_value(const struct layout *layout, struct strbuf *text,
                       const struct figures *figures, enum figure_id id)
 {
     const struct figure *figure = &figure_defs[id];
     const char *currency = layout->report->currency;
     wide_t value;
+    if (figure->unit == UNIT_MONEY && is_unpriced(figures)) {
+        strbuf_add(text, id == FIGURE_COST ? STR("unpriced") : STR("–"));
+        return;
+    }
     if (!figure_get(figures, id, &value)) {
         strbuf_add(text, STR("–"));
         return;
