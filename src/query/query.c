@@ -124,7 +124,7 @@ static void add_by_category(struct run *run, struct facets facets, const struct 
         facets.category = c;
         if (!whole->category[c] || !filters_pass(&run->filters, FILTERS_OF_PARTS, &facets))
             continue;
-        struct figures part = {.cost = whole->category[c], .rows = whole->rows};
+        struct figures part = {.cost = whole->category[c]};
         part.category[c] = whole->category[c];
         figures_add(group_of(run, &facets), &part);
         figures_add(&run->result->total, &part);

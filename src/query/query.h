@@ -39,13 +39,18 @@ extern const char *const key_words[KEY_COUNT];
 #define QUERY_KEYS_MAX 6
 #define QUERY_FILTERS_MAX 16
 
-/* key=value or key!=value; the value is a glob. Several on one key: any of them. */
+/* key=value or key!=value; the value is a glob, "-" is none. Several on one key: any of those that
+ * are asked for, and none of those that are excluded. */
 struct query_filter {
     enum key key;
     bool negate;
     struct str value;
 };
 
+/* The keys category and cause divide rows by their money: as soon as one of them is a key or a
+ * filter, figures have cost and category and nothing else (hours, energy and rows are 0). A row's
+ * hours cannot be told apart by its money, least of all where it is unpriced. category is one of
+ * the words used, slack, held_idle, node_idle, …; cause is the cause of node_idle, or "-". */
 struct query {
     struct span window; /* whole hours */
     enum key keys[QUERY_KEYS_MAX];
