@@ -94,38 +94,15 @@ static enum err check_keys(struct config_node map, struct error *err)
     return result;
 }
 
-static enum err child_depth(struct config_node child, int depth, uint8_t *depths, struct error *err)
-{
-    if (depth > CONFIG_DEPTH_MAX)
-        return config_error(child, err, "nested deeper than %d levels", CONFIG_DEPTH_MAX);
-    if (depths[child.id] < depth)
-        depths[child.id] = (uint8_t)depth;
-    return ERR_OK;
-}
-
-/* A node is composed before what lies in it, so one pass in order of id sees parents first; an
- * alias leads back to an earlier id and is not followed. */
 static enum err check(const struct config_file *file, struct error *err)
 {
-    size_t n = (size_t)(file->document.nodes.top - file->document.nodes.start);
-    uint8_t *depths = mem_zalloc(n + 1, 1);
+    int n = (int)(file->document.nodes.top - file->document.nodes.start);
     enum err result = ERR_OK;
-    for (size_t id = 1; id <= n && !result; id++) {
-        struct config_node node = {file, (int)id};
-        enum config_kind kind = config_kind(node);
-        if (kind != CONFIG_LIST && kind != CONFIG_MAP)
-            continue;
-        for (size_t i = 0; i < config_count(node) && !result; i++) {
-            struct config_node value = config_item(node, i);
-            if (kind == CONFIG_MAP)
-                config_pair(node, i, &value);
-            if (value.id > node.id)
-                result = child_depth(value, depths[id] + 1, depths, err);
-        }
-        if (!result && kind == CONFIG_MAP)
+    for (int id = 1; id <= n && !result; id++) {
+        struct config_node node = {file, id};
+        if (config_kind(node) == CONFIG_MAP)
             result = check_keys(node, err);
     }
-    free(depths);
     return result;
 }
 
@@ -135,6 +112,66 @@ static enum err parser_error(const yaml_parser_t *parser, const char *name, stru
                      parser->problem_mark.line + 1, parser->problem_mark.column + 1,
                      parser->problem ? parser->problem : "out of memory",
                      parser->context ? ", " : "", parser->context ? parser->context : "");
+}
+
+static bool has_anchor(const yaml_event_t *event)
+{
+    if (event->type == YAML_SCALAR_EVENT)
+        return event->data.scalar.anchor;
+    if (event->type == YAML_SEQUENCE_START_EVENT)
+        return event->data.sequence_start.anchor;
+    return event->type == YAML_MAPPING_START_EVENT && event->data.mapping_start.anchor;
+}
+
+/* Lines that begin like a directive. */
+static int directives(struct str text)
+{
+    int n = 0;
+    for (const char *p = text.p, *end = text.p + text.n; p && p < end;) {
+        n += *p == '%';
+        p = memchr(p, '\n', (size_t)(end - p));
+        p = p ? p + 1 : NULL;
+    }
+    return n;
+}
+
+/* libyaml takes time in the square of the depth and of the directives to scan, and of the anchors
+ * to compose, so all are looked at before anything is composed. */
+static enum err check_shape(struct str text, const char *name, struct error *err)
+{
+    yaml_parser_t parser;
+    yaml_event_t event;
+    yaml_event_type_t type = YAML_NO_EVENT;
+    int depth = 0, anchors = 0;
+    enum err result = ERR_OK;
+    if (directives(text) > CONFIG_DIRECTIVES_MAX)
+        return error_set(err, ERR_CONFIG, "%s: more than %d lines begin with %%", name,
+                         CONFIG_DIRECTIVES_MAX);
+    if (!yaml_parser_initialize(&parser))
+        return error_set(err, ERR_LIMIT, "%s: out of memory", name);
+    yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(&parser, (const unsigned char *)text.p, text.n);
+    while (!result && type != YAML_STREAM_END_EVENT) {
+        if (!yaml_parser_parse(&parser, &event)) {
+            result = parser_error(&parser, name, err);
+            break;
+        }
+        type = event.type;
+        depth += type == YAML_SEQUENCE_START_EVENT || type == YAML_MAPPING_START_EVENT;
+        depth -= type == YAML_SEQUENCE_END_EVENT || type == YAML_MAPPING_END_EVENT;
+        if (depth > CONFIG_DEPTH_MAX)
+            result =
+                error_set(err, ERR_CONFIG, "%s:%zu:%zu: nested deeper than %d levels", name,
+                          event.start_mark.line + 1, event.start_mark.column + 1, CONFIG_DEPTH_MAX);
+        anchors += has_anchor(&event);
+        if (anchors > CONFIG_ANCHORS_MAX)
+            result = error_set(err, ERR_CONFIG, "%s:%zu:%zu: more than %d anchors", name,
+                               event.start_mark.line + 1, event.start_mark.column + 1,
+                               CONFIG_ANCHORS_MAX);
+        yaml_event_delete(&event);
+    }
+    yaml_parser_delete(&parser);
+    return result;
 }
 
 static enum err load(yaml_parser_t *parser, struct config_file *file, struct error *err)
@@ -163,13 +200,17 @@ enum err config_file_parse(const char *name, struct str text, struct config_file
     yaml_parser_t parser;
     if (text.n > CONFIG_FILE_MAX)
         return error_set(err, ERR_LIMIT, "%s: larger than %zu MiB", name, CONFIG_FILE_MAX >> 20);
+    enum err result = check_shape(text, name, err);
+    if (result)
+        return result;
     if (!yaml_parser_initialize(&parser))
         return error_set(err, ERR_LIMIT, "%s: out of memory", name);
     struct config_file *file = mem_zalloc(1, sizeof *file);
     file->name = str_dup(str_of(name));
     file->digest = XXH3_64bits(text.p, text.n);
+    yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&parser, (const unsigned char *)text.p, text.n);
-    enum err result = load(&parser, file, err);
+    result = load(&parser, file, err);
     yaml_parser_delete(&parser);
     if (result)
         config_file_free(file);

@@ -3,8 +3,9 @@
  *
  * Built on libyaml's documents: aliases are nodes that are reached twice, and nothing is expanded.
  * A document is immutable and may be read by any thread; texts live as long as it. Files over
- * CONFIG_FILE_MAX bytes, more than CONFIG_DEPTH_MAX levels, keys that are no scalars, a key twice
- * in one mapping and more than one document in a file are ERR_CONFIG. */
+ * CONFIG_FILE_MAX bytes, more than CONFIG_DEPTH_MAX levels or CONFIG_ANCHORS_MAX anchors, keys that
+ * are no scalars, a key twice in one mapping and more than one document in a file are ERR_CONFIG.
+ */
 #ifndef GPUTALLY_UTIL_CONFIG_FILE_H
 #define GPUTALLY_UTIL_CONFIG_FILE_H
 
@@ -15,6 +16,8 @@
 
 #define CONFIG_FILE_MAX ((size_t)4 << 20)
 #define CONFIG_DEPTH_MAX 32
+#define CONFIG_ANCHORS_MAX 1000
+#define CONFIG_DIRECTIVES_MAX 100
 
 enum config_kind { CONFIG_NOTHING, CONFIG_SCALAR, CONFIG_LIST, CONFIG_MAP };
 

@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -57,6 +58,15 @@ static void json_is_read_as_it_is(void **state)
     config_file_free(file);
 }
 
+static void a_byte_order_mark_is_passed_over(void **state)
+{
+    (void)state;
+    struct config_file *file = parsed("\xef\xbb\xbf"
+                                      "a: 1\n");
+    assert_true(str_eq(config_text(config_get(config_root(file), STR("a"))), STR("1")));
+    config_file_free(file);
+}
+
 static void an_empty_file_has_no_root(void **state)
 {
     (void)state;
@@ -85,7 +95,18 @@ static void deep_nesting_is_refused_and_aliases_do_not_grow(void **state)
     memset(deep, '[', 100);
     memset(deep + 100, ']', 100);
     deep[200] = 0;
-    assert_non_null(strstr(refused(deep), "nested deeper than 32 levels"));
+    assert_string_equal(refused(deep), "c.yaml:1:33: nested deeper than 32 levels");
+    char *hostile = mem_alloc(CONFIG_FILE_MAX + 1); /* takes libyaml minutes */
+    memset(hostile, '[', CONFIG_FILE_MAX);
+    hostile[CONFIG_FILE_MAX] = 0;
+    assert_string_equal(refused(hostile), "c.yaml:1:33: nested deeper than 32 levels");
+    for (size_t i = 0; i < CONFIG_FILE_MAX; i++)
+        hostile[i] = "- &a x\n"[i % 7];
+    assert_string_equal(refused(hostile), "c.yaml:1001:3: more than 1000 anchors");
+    for (size_t i = 0; i < CONFIG_FILE_MAX; i++)
+        hostile[i] = "%TAG !a! b\n"[i % 11];
+    assert_string_equal(refused(hostile), "c.yaml: more than 100 lines begin with %");
+    free(hostile);
     struct config_file *file = parsed("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\nd: &d [*d]\n");
     assert_int_equal(config_count(config_get(config_root(file), STR("c"))), 2);
     config_file_free(file);
@@ -214,6 +235,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_tree_with_lines_and_columns),
         cmocka_unit_test(json_is_read_as_it_is),
+        cmocka_unit_test(a_byte_order_mark_is_passed_over),
         cmocka_unit_test(an_empty_file_has_no_root),
         cmocka_unit_test(what_is_no_yaml_is_refused_with_its_place),
         cmocka_unit_test(deep_nesting_is_refused_and_aliases_do_not_grow),
