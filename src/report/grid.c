@@ -100,12 +100,15 @@ void grid_span(struct grid *grid, const struct str *parts, size_t n)
         line->parts[line->parts_n++] = kept_clean(grid, parts[i]);
 }
 
-static size_t total_width(const size_t *widths, size_t n)
+static size_t total_width(const struct grid *grid, const size_t *widths)
 {
-    size_t total = n ? (n - 1) * GAP : 0;
-    for (size_t i = 0; i < n; i++)
-        total += widths[i];
-    return total;
+    size_t total = 0, n = 0;
+    for (size_t i = 0; i < grid->headings_n; i++)
+        if (grid->headings[i].align != GRID_WORDS) {
+            total += widths[i];
+            n++;
+        }
+    return n ? total + (n - 1) * GAP : 0;
 }
 
 /* Where a heading is broken if it stands on two lines: at its last blank; SIZE_MAX: nowhere. */
@@ -133,11 +136,11 @@ static struct cell heading_part(const struct cell *heading, bool upper)
 /* Take from the widest name columns until the grid fits or none can give more. */
 static void squeeze(const struct grid *grid, size_t columns, size_t *widths)
 {
-    while (total_width(widths, grid->headings_n) > columns) {
+    while (total_width(grid, widths) > columns) {
         size_t widest = SIZE_MAX;
         for (size_t i = 0; i < grid->headings_n; i++) {
             size_t floor = heading_part(&grid->headings[i].cell, false).width;
-            if (grid->headings[i].align == GRID_LEFT && widths[i] > NAME_FLOOR &&
+            if (grid->headings[i].align == GRID_NAME && widths[i] > NAME_FLOOR &&
                 widths[i] > floor && (widest == SIZE_MAX || widths[i] > widths[widest]))
                 widest = i;
         }
@@ -165,7 +168,7 @@ static void add_cell(struct strbuf *out, const struct cell *cell, size_t width,
     if (align == GRID_RIGHT)
         add_blanks(out, fill);
     strbuf_add(out, strbuf_str(&text));
-    if (align == GRID_LEFT && !last)
+    if (align != GRID_RIGHT && !last)
         add_blanks(out, fill);
     strbuf_release(&text);
 }
@@ -230,6 +233,16 @@ static void measure(const struct grid *grid, bool stacked, size_t *widths)
                 widths[i] = grid->lines[k].cells[i].width;
 }
 
+size_t grid_least_width(const struct grid *grid)
+{
+    size_t *widths = mem_zalloc(grid->headings_n + 1, sizeof *widths);
+    measure(grid, true, widths);
+    squeeze(grid, 0, widths);
+    size_t width = total_width(grid, widths);
+    free(widths);
+    return width;
+}
+
 static void add_headings(const struct grid *grid, bool stacked, const size_t *widths,
                          const struct grid_style *style, struct strbuf *out)
 {
@@ -250,7 +263,7 @@ void grid_text(const struct grid *grid, const struct grid_style *style, struct s
     size_t *widths = mem_zalloc(grid->headings_n + 1, sizeof *widths);
     bool stacked = false;
     measure(grid, false, widths);
-    if (style->columns && total_width(widths, grid->headings_n) > style->columns) {
+    if (style->columns && total_width(grid, widths) > style->columns) {
         stacked = true;
         measure(grid, true, widths);
         squeeze(grid, style->columns, widths);

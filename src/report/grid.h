@@ -6,7 +6,11 @@
 
 #include "util/str.h"
 
-enum grid_align { GRID_LEFT, GRID_RIGHT };
+enum grid_align {
+    GRID_NAME,  /* to the left; gives way where the terminal is narrow */
+    GRID_RIGHT, /* figures */
+    GRID_WORDS, /* to the left, last; runs over the edge rather than being cut */
+};
 
 struct grid;
 struct grid *grid_new(void);
@@ -19,11 +23,14 @@ void grid_cell(struct grid *grid, struct str text);
 /* The rest of the row is a sentence of parts, broken between parts where it is too long. */
 void grid_span(struct grid *grid, const struct str *parts, size_t n);
 
+/* Columns of a terminal that it needs with its names at their shortest. */
+size_t grid_least_width(const struct grid *grid);
+
 struct grid_style {
     size_t columns; /* of the terminal; 0: no end */
     bool colour;
 };
-/* Left-aligned texts are shortened to fit the terminal, and nothing else is. */
+/* Names are shortened to fit the terminal, and nothing else is. */
 void grid_text(const struct grid *grid, const struct grid_style *style, struct strbuf *out);
 void grid_markdown(const struct grid *grid, struct strbuf *out);
 

@@ -10,11 +10,17 @@
 #include "report/statement.h"
 #include "report/text.h"
 
+/* What a narrow terminal can do without, in this order: the header says what is unobserved. */
+static const enum figure_id droppable[] = {FIGURE_UNOBSERVED, FIGURE_UTILISATION,
+                                           FIGURE_EFFECTIVE_PRICE};
+#define DROPPABLE_N (sizeof droppable / sizeof *droppable)
+
 /* What all rows of a table have in common. */
 struct layout {
     const struct report *report;
     struct grid *grid;
     bool wide;
+    size_t dropped;     /* so many of the droppable columns are left out */
     bool parts;         /* by category or cause: only cost and its share of all */
     bool platform_last; /* one key: the row of what nobody held comes after the others */
     bool platform_name_taken;
@@ -64,6 +70,8 @@ static void choose_columns(struct layout *layout)
             : layout->wide
                 ? (shown & SHOWN_WIDE) || ((shown & SHOWN_WIDE_IF_ANY) && any_has(layout, id))
                 : (shown & SHOWN_TABLE) || ((shown & SHOWN_IF_ANY) && any_has(layout, id));
+        for (size_t i = 0; i < layout->dropped; i++)
+            show &= droppable[i] != (enum figure_id)id;
         if (show)
             layout->columns[layout->columns_n++] = (enum figure_id)id;
     }
@@ -89,11 +97,11 @@ static void add_headings(struct layout *layout)
         struct strbuf heading = {0};
         for (const char *p = key_words[query->keys[i]]; *p; p++)
             strbuf_addc(&heading, *p == '-' ? ' ' : (char)(*p >= 'a' && *p <= 'z' ? *p - 32 : *p));
-        grid_column(layout->grid, heading.text, GRID_LEFT);
+        grid_column(layout->grid, heading.text, GRID_NAME);
         strbuf_release(&heading);
     }
     if (query->keys_n == 0)
-        grid_column(layout->grid, "", GRID_LEFT);
+        grid_column(layout->grid, "", GRID_NAME);
     for (size_t i = 0; i < layout->columns_n; i++) {
         const struct figure *figure = &figure_defs[layout->columns[i]];
         struct strbuf heading = {0};
@@ -108,7 +116,7 @@ static void add_headings(struct layout *layout)
     if (layout->parts)
         grid_column(layout->grid, "OF ALL", GRID_RIGHT);
     if (layout->wide)
-        grid_column(layout->grid, "FLAGS", GRID_LEFT);
+        grid_column(layout->grid, "FLAGS", GRID_WORDS);
 }
 
 static void add_share(struct strbuf *text, money_t part, money_t whole)
@@ -282,10 +290,10 @@ static void add_rows(struct layout *layout)
         add_sum(layout, STR("TOTAL"), &result->total, true);
 }
 
-static struct grid *lay_out(const struct report *report, bool wide)
+static struct grid *lay_out(const struct report *report, bool wide, size_t dropped)
 {
     const struct query *query = &report->result->query;
-    struct layout layout = {.report = report, .grid = grid_new(), .wide = wide};
+    struct layout layout = {.report = report, .grid = grid_new(), .wide = wide, .dropped = dropped};
     layout.platform_last = query->keys_n == 1;
     for (size_t i = 0; i < query->keys_n; i++) {
         layout.parts |= query->keys[i] == KEY_CATEGORY || query->keys[i] == KEY_CAUSE;
@@ -343,13 +351,22 @@ void report_table(const struct report *report, bool wide, struct strbuf *out)
     statements_release(&list);
     strbuf_addc(out, '\n');
 
-    struct grid *grid = lay_out(report, wide);
+    size_t dropped = 0;
+    struct grid *grid = lay_out(report, wide, 0);
+    while (!wide && report->columns && dropped < DROPPABLE_N &&
+           grid_least_width(grid) > report->columns) {
+        grid_free(grid);
+        grid = lay_out(report, wide, ++dropped);
+    }
     struct grid_style style = {.columns = report->columns, .colour = report->colour};
     grid_text(grid, &style, out);
     grid_free(grid);
 
     report_balance(report, out);
     strbuf_addc(out, '\n');
+    for (size_t i = 0; i < dropped; i++)
+        strbuf_addf(out, "%s%s%s", i ? ", " : "no room for: ", figure_defs[droppable[i]].name,
+                    i + 1 == dropped ? " (--output wide has all)\n" : "");
     if (report->next_n)
         strbuf_addc(out, '\n');
     for (size_t i = 0; i < report->next_n; i++)
@@ -377,7 +394,7 @@ void report_markdown(const struct report *report, struct strbuf *out)
         strbuf_addc(out, '\n');
     statements_release(&list);
 
-    struct grid *grid = lay_out(report, false);
+    struct grid *grid = lay_out(report, false, 0);
     grid_markdown(grid, out);
     grid_free(grid);
 

@@ -5,6 +5,7 @@
 #include "fleet/intake.h"
 #include "report/figure.h"
 #include "report/statement.h"
+#include "report/text.h"
 
 static char *rendered(const struct report *report, enum report_format format)
 {
@@ -103,6 +104,46 @@ static void headings_are_stacked_before_names_are_cut(void **state)
     expect_part(text, name);
     expect_part(text, " HELD                    $/USEFUL\n");
     expect_part(text, " IDLE  UNOBSERVED  UTIL     GPU-H\n");
+    free(text);
+    result_end(result);
+}
+
+/* Six keys of 12 columns leave no room for nine figures in 100: what goes is said. */
+static void columns_that_have_no_room_are_named(void **state)
+{
+    (void)state;
+    struct result *result = result_start(KEY_TEAM);
+    struct group *group = result_group(result, "a-team-with-a-name",
+                                       held_figures((struct held){.hours = 1, .used = dollars(5)}));
+    for (size_t i = 1; i < 4; i++) {
+        result->query.keys[i] = KEY_WORKLOAD;
+        group->keys[i] = STR("PyTorchJob/pretrain-70b-of-the-autumn");
+    }
+    result->query.keys_n = 4;
+    struct report report = report_of(result);
+    report.columns = 100;
+    char *text = rendered(&report, REPORT_TABLE);
+    expect_no_part(text, "UNOBSERVED");
+    expect_part(text, "\nno room for: unobserved");
+    expect_part(text, "(--output wide has all)\n");
+    for (const char *line = strstr(text, "\n\n"); line && *line; line = strchr(line, '\n')) {
+        line++;
+        assert_true(text_width((struct str){line, strcspn(line, "\n")}) <= 100);
+    }
+    free(text);
+    result_end(result);
+}
+
+static void flags_run_over_the_edge_rather_than_being_cut(void **state)
+{
+    (void)state;
+    struct result *result = small_result();
+    result->groups[0].figures.flag_gpu_ns[FLAG_INDEX_BY_COUNT] = HOUR_NS;
+    result->groups[0].figures.flag_gpu_ns[FLAG_INDEX_UP_SAMPLES] = HOUR_NS;
+    struct report report = report_of(result);
+    report.columns = 80;
+    char *text = rendered(&report, REPORT_WIDE);
+    expect_part(text, "  by-count up-samples\n");
     free(text);
     result_end(result);
 }
@@ -421,6 +462,8 @@ int main(void)
         cmocka_unit_test(columns_line_up_whatever_the_names),
         cmocka_unit_test(names_are_cut_only_where_the_terminal_has_no_room),
         cmocka_unit_test(headings_are_stacked_before_names_are_cut),
+        cmocka_unit_test(columns_that_have_no_room_are_named),
+        cmocka_unit_test(flags_run_over_the_edge_rather_than_being_cut),
         cmocka_unit_test(colour_only_where_asked),
         cmocka_unit_test(what_is_absent_is_a_dash_not_zero),
         cmocka_unit_test(limit_sums_up_what_it_leaves_out),
