@@ -5,10 +5,13 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "wire/number_round.h"
+
 const double number_powers[NUMBER_EXACT_POWER + 1] = {
     1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
     1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
+#define DIGITS_MAX 19       /* always fit 64 bits */
 #define EXPONENT_MAX 100000 /* larger ones say the same: 0 or Inf */
 
 static locale_t c_locale;
@@ -63,7 +66,7 @@ static bool take_apart(struct str text, struct decimal *ret)
         seen++;
         if (significant || *p != '0')
             significant++;
-        if (significant <= 18) {
+        if (significant <= DIGITS_MAX) {
             d.digits = d.digits * 10 + (uint64_t)(*p - '0');
             d.power -= point;
         } else {
@@ -105,10 +108,15 @@ bool number_parse(struct str text, double *ret)
     struct decimal d;
     if (!take_apart(text, &d))
         return is_word(text, ret);
+    double value;
     if (!d.is_long && d.digits <= UINT64_C(1) << 53 && d.power >= -NUMBER_EXACT_POWER &&
         d.power <= NUMBER_EXACT_POWER) {
-        double value = (double)(int64_t)d.digits;
+        value = (double)(int64_t)d.digits;
         value = d.power < 0 ? value / number_powers[-d.power] : value * number_powers[d.power];
+        *ret = d.minus ? -value : value;
+        return true;
+    }
+    if (!d.is_long && number_round(d.digits, d.power, &value)) {
         *ret = d.minus ? -value : value;
         return true;
     }
@@ -120,7 +128,7 @@ bool number_parse(struct str text, double *ret)
     return true;
 }
 
-/* digits * 10^power rounded to whole, digits < 1e18, halves up; false where it is over TIME_MAX. */
+/* digits * 10^power rounded to whole, halves up; false where it is over TIME_MAX. */
 static bool scale(uint64_t digits, int64_t power, uint64_t *ret)
 {
     for (; power > 0 && digits; power--)

@@ -2,8 +2,8 @@
  * ones that telemetry is made of. No locale, no hexadecimal, no underscores.
  *
  * A number whose digits fit 53 bits, scaled by a power of ten up to 10^22, is one correctly rounded
- * multiplication or division of two exact doubles (Clinger 1990). Others go to strtod in the C
- * locale. */
+ * multiplication or division of two exact doubles (Clinger 1990). Longer ones are rounded by
+ * number_round, and what that cannot tell goes to strtod in the C locale. */
 #ifndef GPUTALLY_WIRE_NUMBER_H
 #define GPUTALLY_WIRE_NUMBER_H
 

@@ -88,6 +88,27 @@ static void random_numbers_are_the_nearest_double(void **state)
     }
 }
 
+/* Halfway between two doubles, and one digit to either side. */
+static void ties_round_to_even(void **state)
+{
+    (void)state;
+    unsigned seed = (unsigned)time(NULL);
+    print_message("seed %u\n", seed);
+    for (int i = 0; i < 20000; i++) {
+        uint64_t whole =
+            (UINT64_C(1) << 53 | (uint64_t)rand_r(&seed) << 20) + (unsigned)rand_r(&seed) % 5000;
+        int shift = rand_r(&seed) % 9;
+        for (int by = -1; by <= 1; by++) {
+            char text[64];
+            uint64_t digits = ((whole << 1 | 1) << shift) + (uint64_t)by;
+            snprintf(text, sizeof text, "%llu", (unsigned long long)digits);
+            same_as_strtod(text);
+            snprintf(text, sizeof text, "%llu.5", (unsigned long long)(whole + (unsigned)by));
+            same_as_strtod(text);
+        }
+    }
+}
+
 static void what_is_no_number_is_refused(void **state)
 {
     (void)state;
@@ -157,6 +178,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hard_numbers_are_the_nearest_double),
         cmocka_unit_test(random_numbers_are_the_nearest_double),
+        cmocka_unit_test(ties_round_to_even),
         cmocka_unit_test(what_is_no_number_is_refused),
         cmocka_unit_test(words_are_numbers_too),
         cmocka_unit_test(seconds_are_rounded_to_ms),
