@@ -167,6 +167,25 @@ static void limits_of_ranges_are_in_and_what_lies_above_is_out(void **state)
     assert_true(signal_clean(SIGNAL_XID, UNIT_NUMBER, 100001) == SIGNAL_ABSENT);
 }
 
+static void every_name_stands_in_the_document(void **state)
+{
+    (void)state;
+    FILE *file = fopen(TEST_DATA "/../docs/signals.md", "r");
+    assert_non_null(file);
+    static char text[65536];
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    fclose(file);
+    for (size_t i = 0; i < signal_names_n; i++) {
+        const char *name = signal_names[i].metric;
+        char quoted[128];
+        bool amd = signal_names[i].exporter == EXPORTER_AMD && strncmp(name, "amd_", 4) == 0;
+        const char *shown = amd ? name + 4 : name;
+        snprintf(quoted, sizeof quoted, "`%s`", shown);
+        if (!strstr(text, quoted))
+            fail_msg("docs/signals.md lacks %s", shown);
+    }
+}
+
 static double random_value(void)
 {
     static const double edges[] = {0,   -0.0, 1,          100,           1.5,    5000,  4194304,
@@ -217,6 +236,7 @@ int main(void)
         cmocka_unit_test(blanks_and_what_is_no_number_are_absent),
         cmocka_unit_test(energy_counters_pass_the_int32_blanks_and_stay_exact),
         cmocka_unit_test(limits_of_ranges_are_in_and_what_lies_above_is_out),
+        cmocka_unit_test(every_name_stands_in_the_document),
         cmocka_unit_test(cleaning_many_is_cleaning_each),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
