@@ -66,6 +66,21 @@ static const struct figures *all_rows(const struct report *report)
 
 /* ---- of the window ---- */
 
+/* Is there a filter that takes rows of a node and leaves others? */
+static bool filters_rows(const struct query *query)
+{
+    static const enum key of_nodes[] = {KEY_CLUSTER, KEY_NODE,  KEY_POOL,         KEY_INSTANCE_TYPE,
+                                        KEY_REGION,  KEY_CLOUD, KEY_CAPACITY_TYPE};
+    for (size_t i = 0; i < query->filters_n; i++) {
+        bool of_node = false;
+        for (size_t k = 0; k < sizeof of_nodes / sizeof *of_nodes; k++)
+            of_node |= query->filters[i].key == of_nodes[k];
+        if (!of_node)
+            return true;
+    }
+    return false;
+}
+
 static void say_recorded(struct draft *draft)
 {
     const struct result *result = draft->report->result;
@@ -99,7 +114,8 @@ static void say_recorded(struct draft *draft)
             strbuf_addf(&draft->text, "%s%s%s%.*s", i ? ", " : "", key_words[filter->key],
                         filter->negate ? "!=" : "=", STR_ARG(filter->value));
         }
-        strbuf_add(&draft->text, STR("; the balance is of all rows"));
+        if (filters_rows(&result->query))
+            strbuf_add(&draft->text, STR("; the balance is of all that the nodes cost"));
         put(draft, STATEMENT_INFO, "filtered", STR("filtered"));
     }
 }
