@@ -39,7 +39,8 @@ enum err db_fail(struct store *store, int rc, const char *doing, struct error *e
     case SQLITE_FULL:
         return fail_full(path, err);
     case SQLITE_IOERR:
-        if (why == ENOSPC || why == EFBIG || why == EDQUOT)
+        /* SQLite says FULL for ENOSPC only, and forgets why a write to the WAL failed. */
+        if (why == ENOSPC || why == EFBIG || why == EDQUOT || (rc == SQLITE_IOERR_WRITE && !why))
             return fail_full(path, err);
         return error_set(err, ERR_STORE, "%s: %s: the disk answers with an error (%s)", path, doing,
                          why ? strerror(why) : sqlite3_errstr(rc));

@@ -51,6 +51,8 @@ enum err dictionary_put(struct store *store, name_t name, uint32_t *ret, struct 
         *ret = dictionary->to_disk[name];
         return ERR_OK;
     }
+    if (!store->writing)
+        return db_corrupt(store, "a name is missing", err);
     sqlite3_stmt *statement = db_statement(store, STATEMENT_NAME_ADD, err);
     if (!statement)
         return ERR_STORE;

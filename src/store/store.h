@@ -59,4 +59,8 @@ enum err store_extent(struct store *store, struct span *ret, struct error *err);
 /* Drop hours before `before` (rounded down to an hour), in a transaction of its own. */
 enum err store_retain(struct store *store, time_ms before, struct error *err);
 
+/* Read everything: the file is sound, sums equal their rows, and the rows of every node and hour
+ * add up to what the node cost. Takes about as long as exporting the ledger. */
+enum err store_verify(struct store *store, struct error *err);
+
 #endif
