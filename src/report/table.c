@@ -61,20 +61,24 @@ static bool any_has(const struct layout *layout, enum figure_id id)
     return false;
 }
 
+static bool is_column(const struct layout *layout, enum figure_id id)
+{
+    unsigned shown = figure_defs[id].shown;
+    for (size_t i = 0; i < layout->dropped; i++)
+        if (droppable[i] == id)
+            return false;
+    if (layout->parts)
+        return id == FIGURE_COST;
+    unsigned always = layout->wide ? SHOWN_WIDE : SHOWN_TABLE;
+    unsigned if_any = layout->wide ? SHOWN_WIDE_IF_ANY : SHOWN_IF_ANY;
+    return (shown & always) || ((shown & if_any) && any_has(layout, id));
+}
+
 static void choose_columns(struct layout *layout)
 {
-    for (int id = 0; id < FIGURE_COUNT; id++) {
-        unsigned shown = figure_defs[id].shown;
-        bool show =
-            layout->parts ? id == FIGURE_COST
-            : layout->wide
-                ? (shown & SHOWN_WIDE) || ((shown & SHOWN_WIDE_IF_ANY) && any_has(layout, id))
-                : (shown & SHOWN_TABLE) || ((shown & SHOWN_IF_ANY) && any_has(layout, id));
-        for (size_t i = 0; i < layout->dropped; i++)
-            show &= droppable[i] != (enum figure_id)id;
-        if (show)
+    for (int id = 0; id < FIGURE_COUNT; id++)
+        if (is_column(layout, (enum figure_id)id))
             layout->columns[layout->columns_n++] = (enum figure_id)id;
-    }
 }
 
 /* Decimals of money: those of the largest amount. */
