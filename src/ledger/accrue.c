@@ -200,9 +200,42 @@ static struct open_energy *open_energy(struct tally *tally, const struct energy 
     return &tally->open[tally->open_n++];
 }
 
+/* Where the counter tells it all, each interval between two own stamps is one of its. Says whether
+ * there was any. */
+static bool counter_energy(struct tally *tally, const struct device *device, struct span span,
+                           struct frac share)
+{
+    const time_ms *t = device->own.t;
+    size_t low = 0, high = device->own.n;
+    while (low < high) {
+        size_t mid = (low + high) / 2;
+        if (t[mid] <= span.from)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    bool any = false;
+    for (size_t i = low ? low : 1; i < device->own.n && t[i - 1] < span.to; i++) {
+        any = true;
+        int64_t grown = (device->counter[i] - device->counter[i - 1] + 500) / 1000;
+        if (share.num == share.den && t[i - 1] >= span.from && t[i] <= span.to) {
+            tally->row.energy_mj += grown;
+            continue;
+        }
+        time_ms from = t[i - 1] > span.from ? t[i - 1] : span.from;
+        time_ms to = t[i] < span.to ? t[i] : span.to;
+        struct energy energy = {from, to, t[i - 1], t[i], grown, 0};
+        struct open_energy *open = open_energy(tally, &energy, from);
+        open->weight = frac_add(open->weight, frac_mul((struct frac){to - from, 1}, share));
+    }
+    return any;
+}
+
 void tally_energy(struct tally *tally, const struct device *device, struct span span,
                   struct frac share, bool instance)
 {
+    if (device->counter && counter_energy(tally, device, span, share) && instance)
+        tally->row.flags |= FLAG_POWER_SHARE;
     size_t low = 0, high = device->energy_n;
     while (low < high) {
         size_t mid = (low + high) / 2;
@@ -235,6 +268,8 @@ void tally_energy(struct tally *tally, const struct device *device, struct span 
 
 static int64_t weigh(int64_t sum, const struct frac share, int64_t den)
 {
+    if (share.num == share.den)
+        return sum * den;
     wide_t num = (wide_t)sum * share.num * den;
     return (int64_t)(num % share.den ? money_round(num, share.den) : num / share.den);
 }

@@ -35,12 +35,15 @@ struct unit_evidence {
 static void weigh_strip(const struct strip *strip, struct unit_evidence *evidence)
 {
     const int64_t *util = strip->column[SIGNAL_UTIL];
+    for (size_t row = 0; row < strip->n && evidence->most <= WHOLE_PERCENT; row++)
+        evidence->most = util[row] > evidence->most ? util[row] : evidence->most;
+    if (evidence->most > WHOLE_PERCENT)
+        return; /* a percent for sure: nothing more to weigh */
     const int64_t *engine =
         strip->column[SIGNAL_GR] ? strip->column[SIGNAL_GR] : strip->column[SIGNAL_SM];
     for (size_t row = 0; row < strip->n; row++) {
         if (util[row] == SIGNAL_ABSENT)
             continue;
-        evidence->most = util[row] > evidence->most ? util[row] : evidence->most;
         evidence->fractional |= util[row] % WHOLE_PERCENT != 0;
         if (engine && engine[row] != SIGNAL_ABSENT) {
             evidence->util += (double)util[row];
@@ -279,6 +282,11 @@ static void drop_frozen(struct device *device, const struct settings *settings)
     int64_t *energy = own->column[SIGNAL_ENERGY], *power = own->column[SIGNAL_POWER];
     if (!energy || !power)
         return;
+    bool stands = false;
+    for (size_t row = 1; row < own->n; row++)
+        stands |= energy[row] == energy[row - 1] || energy[row] == SIGNAL_ABSENT;
+    if (!stands)
+        return;
     for (size_t first = 0; first < own->n;) {
         if (energy[first] == SIGNAL_ABSENT) {
             first++;
@@ -335,25 +343,33 @@ static bool says_something(const struct device *device, size_t row, size_t *at)
 
 void device_find_samples(struct device *device, const struct facts *facts, size_t *sample_of)
 {
+    (void)facts;
     size_t n = device->own.n;
+    if (timeline_is_full(&device->own)) {
+        device->sample_t = device->own.t;
+        device->samples_n = n;
+        for (size_t row = 0; sample_of && row < n; row++)
+            sample_of[row] = row;
+        return;
+    }
     device->sample_t = mem_alloc((n + 1) * sizeof *device->sample_t);
-    device->sample_start = mem_alloc((n + 1) * sizeof *device->sample_start);
     size_t *at = mem_zalloc(device->instances_n + 1, sizeof *at);
     for (size_t row = 0; row < n; row++) {
         bool any = says_something(device, row, at);
         if (sample_of)
             sample_of[row] = any ? device->samples_n : SIZE_MAX;
-        if (!any)
-            continue;
-        device->sample_t[device->samples_n] = device->own.t[row];
-        device->sample_start[device->samples_n] =
-            cover_start(device->sample_t, device->samples_n, facts->settings);
-        device->samples_n++;
+        if (any)
+            device->sample_t[device->samples_n++] = device->own.t[row];
     }
     free(at);
 }
 
 /* ------------------------------------------------------------------ labels */
+
+static bool same_names(const struct named_set *a, const struct named_set *b)
+{
+    return a == b || (a->n == b->n && memcmp(a->at, b->at, a->n * sizeof *a->at) == 0);
+}
 
 /* Labels cover time by the stamps at which the device has any row. */
 static void find_labels(const struct device *device, struct timeline *line,
@@ -361,26 +377,25 @@ static void find_labels(const struct device *device, struct timeline *line,
 {
     const struct timeline *own = &device->own;
     size_t at = 0;
-    for (size_t row = 0; line->names && row < line->n; row++) {
-        const struct named_set *set = line->names[row];
-        if (!set)
-            continue;
-        if (line == own)
-            at = row;
-        else
-            while (own->t[at] < line->t[row])
-                at++;
-        time_ms start = cover_start(own->t, at, settings);
-        struct label_run *last = line->labels_n ? &line->labels[line->labels_n - 1] : NULL;
-        bool same = last && (last->set == set ||
-                             (last->set->n == set->n &&
-                              memcmp(last->set->at, set->at, set->n * sizeof *set->at) == 0));
-        if (same && start == own->t[last->i1]) {
-            last->i1 = at;
-            continue;
+    for (size_t k = 0; k < line->names_n; k++) {
+        const struct named_set *set = line->names[k].set;
+        size_t end = k + 1 < line->names_n ? line->names[k + 1].row : line->n;
+        for (size_t row = line->names[k].row; set && row < end; row++) {
+            if (line == own)
+                at = row;
+            else
+                while (own->t[at] < line->t[row])
+                    at++;
+            struct label_run *last = line->labels_n ? &line->labels[line->labels_n - 1] : NULL;
+            bool follows =
+                last && at == last->i1 + 1 && own->t[at] - own->t[at - 1] <= settings->gap_ms;
+            if (follows && same_names(last->set, set)) {
+                last->i1 = at;
+                continue;
+            }
+            struct label_run fresh = {cover_start(own->t, at, settings), at, at, set};
+            mem_push(line->labels, line->labels_n, line->labels_room, fresh);
         }
-        struct label_run fresh = {start, at, at, set};
-        mem_push(line->labels, line->labels_n, line->labels_room, fresh);
     }
 }
 
@@ -420,7 +435,7 @@ static void find_losses(struct device *device, const struct settings *settings)
     const int64_t *xid = own->column[SIGNAL_XID];
     bool any = false;
     for (size_t row = 0; xid && row < own->n && !any; row++)
-        any = xid[row] != SIGNAL_ABSENT && is_lost(settings, xid[row]);
+        any = xid[row] > 0 && is_lost(settings, xid[row]);
     if (!any)
         return;
     struct spans active = {0};
@@ -508,10 +523,32 @@ static bool next_power(struct cover *cover, const struct settings *settings, str
     return true;
 }
 
+/* Does the counter alone tell it all, stamp by stamp? */
+static bool counter_is_whole(const struct timeline *own, const struct settings *settings)
+{
+    const int64_t *energy = own->column[SIGNAL_ENERGY];
+    if (!energy || !own->n || energy[0] == SIGNAL_ABSENT)
+        return false;
+    bool whole = true;
+    for (size_t row = 1; row < own->n; row++) /* absent is the smallest, so it falls */
+        whole &=
+            energy[row] >= energy[row - 1] && own->t[row] - own->t[row - 1] <= settings->gap_ms;
+    return whole;
+}
+
 /* Energy of every stretch of time: the counter's where it has it, else power x time. */
 static void find_energy(struct device *device, const struct settings *settings)
 {
-    const struct timeline *own = &device->own;
+    struct timeline *own = &device->own;
+    if (own->n > 1 && counter_is_whole(own, settings)) {
+        device->counter = own->column[SIGNAL_ENERGY];
+        own->column[SIGNAL_ENERGY] = NULL;
+        const int64_t *watts = own->column[SIGNAL_POWER];
+        time_ms first = own->t[0], start = first - settings->step_ms;
+        if (watts && watts[0] != SIGNAL_ABSENT) /* before the counter's first stamp */
+            add_energy(device, (struct energy){start, first, start, first, -1, watts[0]});
+        return;
+    }
     struct cover counter = {own, own->column[SIGNAL_ENERGY], SIZE_MAX, SIZE_MAX};
     struct cover power = {own, own->column[SIGNAL_POWER], SIZE_MAX, SIZE_MAX};
     struct energy grown, watts;
@@ -569,13 +606,14 @@ void devices_release(struct devices *devices)
 {
     for (size_t i = 0; i < devices->n; i++) {
         struct device *device = devices->at[i];
+        if (device->sample_t != device->own.t)
+            free(device->sample_t);
         timeline_release(&device->own);
         for (size_t k = 0; k < device->instances_n; k++)
             timeline_release(&device->instances[k].line);
         free(device->instances);
         free(device->strips);
-        free(device->sample_t);
-        free(device->sample_start);
+        free(device->counter);
         free(device->places);
         free(device->layouts);
         free(device->energy);

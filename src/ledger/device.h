@@ -46,7 +46,8 @@ struct device {
     struct timeline own; /* its t: all stamps at which it has any row */
     struct instance *instances;
     size_t instances_n, instances_room;
-    time_ms *sample_t, *sample_start; /* stamps at which it or an instance of it said anything */
+    time_ms *sample_t; /* stamps at which it or an instance of it said anything; own.t where it
+                          always did */
     size_t samples_n;
     struct place *places;
     size_t places_n, places_room;
@@ -55,6 +56,8 @@ struct device {
     struct spans lost; /* under an XID that marks it as lost */
     struct energy *energy;
     size_t energy_n, energy_room;
+    int64_t *counter; /* the energy counter by own stamp, in uJ, where it is there at every stamp,
+                         never falls and has no gap: `energy` is then what is before it */
     name_t model;
     uint8_t *own_plain[4]; /* while board signals are lifted */
     bool guessed;          /* the unit of GPU_UTIL was guessed from its values */
@@ -71,6 +74,12 @@ struct devices {
 void devices_gather(struct devices *devices, const struct facts *facts, struct intake *intake);
 /* Build one device: rows, clean-ups, pieces, layouts, places. Takes the strips' arrays. */
 void device_build(struct device *device, const struct facts *facts);
+/* Start of what the i-th sample covers. */
+static inline time_ms device_sample_start(const struct device *device,
+                                          const struct settings *settings, size_t i)
+{
+    return cover_start(device->sample_t, i, settings);
+}
 /* The layout at t; NULL: not split. */
 const struct layout *device_layout_at(const struct device *device, time_ms t);
 void devices_release(struct devices *devices);
@@ -80,7 +89,7 @@ void device_make_rows(struct device *device, const struct facts *facts);
 /* Clean up what is not real: GPU_UTIL of instances, repeated board signals, stuck counters, old
  * texts of frozen exporters. */
 void device_clean(struct device *device, const struct facts *facts);
-/* sample_t, sample_start; sample_of (may be NULL): index of the sample of each own row, SIZE_MAX
+/* sample_t; sample_of (may be NULL): index of the sample of each own row, SIZE_MAX
  * where nothing was said. */
 void device_find_samples(struct device *device, const struct facts *facts, size_t *sample_of);
 int64_t instance_order(struct str a, struct str b); /* shorter first, then bytes */

@@ -34,7 +34,7 @@ static void add_memory(struct device_hour *out, const struct timeline *line, siz
 }
 
 static void add_power(struct device_hour *out, const struct timeline *line, size_t i, int64_t ms,
-                      bool unheld)
+                      const struct spans *held)
 {
     int64_t power = value_at(line, SIGNAL_POWER, i), limit = value_at(line, SIGNAL_POWER_LIMIT, i);
     if (limit != SIGNAL_ABSENT && limit / NW_A_MW > out->power_limit_mw)
@@ -45,7 +45,8 @@ static void add_power(struct device_hour *out, const struct timeline *line, size
     out->power_mw_ms += mw * ms;
     out->power_seen_ms += ms;
     out->power_max_mw = mw > out->power_max_mw ? mw : out->power_max_mw;
-    if (unheld && value_at(line, SIGNAL_UTIL, i) == 0) {
+    struct span piece = {line->from[i], line->to[i]};
+    if (value_at(line, SIGNAL_UTIL, i) == 0 && overlap(held, piece) == 0) {
         out->floor_samples++;
         out->floor_mw += mw;
     }
@@ -65,9 +66,8 @@ static void add_own(struct device_hour *out, const struct timeline *line, struct
             out->util += ms * util;
             out->util_seen_ms += ms;
         }
-        struct span piece = {line->from[i], line->to[i]};
         add_memory(out, line, i, ms);
-        add_power(out, line, i, ms, overlap(held, piece) == 0);
+        add_power(out, line, i, ms, held);
     }
 }
 

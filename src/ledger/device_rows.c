@@ -223,7 +223,6 @@ static void join_strips(struct device *device, const struct facts *facts, struct
     }
     qsort(refs, total, sizeof *refs, by_stamp);
     line->t = mem_alloc((total + 1) * sizeof *line->t);
-    line->names = mem_zalloc(total + 1, sizeof *line->names);
     line->room = total + 1;
     const struct named_set *last = NULL;
     for (size_t i = 0; i < total;) {
@@ -233,7 +232,7 @@ static void join_strips(struct device *device, const struct facts *facts, struct
         line->t[line->n] = refs[i].t;
         join_values(line, line->n, meanings, refs + i, k - i);
         const struct named_set *set = joined_set(device, facts, meanings, refs + i, k - i, last);
-        line->names[line->n++] = set;
+        timeline_name(line, line->n++, set);
         last = set ? set : last;
         i = k;
     }
@@ -245,13 +244,9 @@ static void lay_strips(struct timeline *line, const struct meaning *meanings, co
                        size_t n)
 {
     size_t total = 0, at = 0;
-    bool named = false;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         total += meanings[which[i]].strip->n;
-        named |= meanings[which[i]].set != NULL;
-    }
     line->room = total + 1;
-    line->names = named ? mem_alloc(line->room * sizeof *line->names) : NULL;
     if (n == 1) { /* take the arrays */
         struct strip *strip = meanings[which[0]].strip;
         line->t = strip->t;
@@ -269,8 +264,7 @@ static void lay_strips(struct timeline *line, const struct meaning *meanings, co
     for (size_t i = 0; i < n; i++) {
         const struct meaning *meaning = &meanings[which[i]];
         size_t rows = meaning->strip->n;
-        for (size_t row = 0; named && row < rows; row++)
-            line->names[at + row] = meaning->set;
+        timeline_name(line, at, meaning->set);
         if (n > 1) {
             memcpy(line->t + at, meaning->strip->t, rows * sizeof *line->t);
             for (int s = 0; s < SIGNAL_COUNT; s++) {
@@ -319,8 +313,8 @@ static void widen_own(struct device *device)
     for (int s = 0; s < SIGNAL_COUNT; s++)
         if (device->own.column[s])
             wide.column[s] = mem_alloc(wide.room * sizeof(int64_t));
-    if (device->own.names)
-        wide.names = mem_zalloc(wide.room, sizeof *wide.names);
+    size_t name = 0; /* the next of the names */
+    const struct named_set *named = NULL;
     for (;;) {
         time_ms t = next[0] < device->own.n ? device->own.t[next[0]] : TIME_MAX;
         for (size_t i = 0; i < device->instances_n; i++) {
@@ -335,8 +329,9 @@ static void widen_own(struct device *device)
         for (int s = 0; s < SIGNAL_COUNT; s++)
             if (wide.column[s])
                 wide.column[s][wide.n] = own ? device->own.column[s][next[0]] : SIGNAL_ABSENT;
-        if (wide.names)
-            wide.names[wide.n] = own ? device->own.names[next[0]] : NULL;
+        for (; own && name < device->own.names_n && device->own.names[name].row <= next[0]; name++)
+            named = device->own.names[name].set;
+        timeline_name(&wide, wide.n, own ? named : NULL);
         wide.n++;
         next[0] += own;
         for (size_t i = 0; i < device->instances_n; i++) {
@@ -433,7 +428,8 @@ static void walk_stamps(struct device *device, const struct facts *facts,
             for (size_t k = 0; k < device->instances_n; k++)
                 if (device->instances[k].id == parts[i].id)
                     parts[i].instance = (uint32_t)k;
-        add_layout(device, device->sample_start[sample_of[row]], parts, parts_n);
+        add_layout(device, device_sample_start(device, facts->settings, sample_of[row]), parts,
+                   parts_n);
         name_t model = place->strip->label[GPU_LABEL_MODEL];
         struct place fresh = {sample_of[row], place->node, place->index, model};
         struct place *last = device->places_n ? &device->places[device->places_n - 1] : NULL;

@@ -57,7 +57,8 @@ static void find_lives(struct facts *facts, const struct devices *devices)
                 continue;
             struct stamp_list *list = &lists[node - facts->nodes];
             for (size_t s = device->places[p].first; s < place_end(device, p); s++) {
-                struct stamp stamp = {device->sample_t[s], device->sample_start[s]};
+                struct stamp stamp = {device->sample_t[s],
+                                      device_sample_start(device, facts->settings, s)};
                 mem_push(list->at, list->n, list->room, stamp);
             }
         }
@@ -106,7 +107,8 @@ static void find_stays(struct facts *facts, const struct device *device, struct 
             if (last && last->life == life) {
                 last->last = device->sample_t[s];
             } else {
-                struct stay stay = {node, life, place->index, device->sample_start[s],
+                struct stay stay = {node, life, place->index,
+                                    device_sample_start(device, facts->settings, s),
                                     device->sample_t[s]};
                 mem_push(stays->at, stays->n, stays->room, stay);
             }

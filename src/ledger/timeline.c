@@ -28,7 +28,72 @@ bool timeline_row_has_any(const struct timeline *line, size_t row)
     return false;
 }
 
+void timeline_name(struct timeline *line, size_t row, const struct named_set *set)
+{
+    const struct named_set *last = line->names_n ? line->names[line->names_n - 1].set : NULL;
+    struct named_from fresh = {row, set};
+    if (last != set)
+        mem_push(line->names, line->names_n, line->names_room, fresh);
+}
+
+static bool column_is_full(const int64_t *column, size_t n)
+{
+    for (size_t i = 0; i < n;) {
+        size_t end = n - i < 512 ? n : i + 512;
+        bool absent = false;
+        for (; i < end; i++)
+            absent |= column[i] == SIGNAL_ABSENT;
+        if (absent)
+            return false;
+    }
+    return true;
+}
+
+bool timeline_is_full(const struct timeline *line)
+{
+    bool any = false;
+    for (int s = 0; s < SIGNAL_COUNT; s++) {
+        if (!line->column[s])
+            continue;
+        any = true;
+        if (!column_is_full(line->column[s], line->n))
+            return false;
+    }
+    return any && line->n;
+}
+
 /* ------------------------------------------------------------------ pieces */
+
+/* Every row has every signal: one piece a row, and the columns are the pieces' as they are. */
+static void take_rows(struct timeline *line, const struct settings *settings)
+{
+    size_t n = line->n;
+    line->pieces_n = line->pieces_room = n;
+    line->from = mem_alloc(n * sizeof *line->from);
+    line->to = mem_alloc(n * sizeof *line->to);
+    memcpy(line->to, line->t, n * sizeof *line->to);
+    for (int s = 0; s < SIGNAL_COUNT; s++)
+        if (booked[s])
+            line->piece[s] = line->column[s];
+    bool active = line->column[SIGNAL_SM] || line->column[SIGNAL_GR] || line->column[SIGNAL_UTIL];
+    size_t first = 0; /* of the stretch without a gap */
+    for (size_t i = 0; i < n; i++) {
+        line->from[i] = cover_start(line->t, i, settings);
+        if (i > 0 && line->from[i] == line->t[i - 1])
+            continue;
+        if (i > 0)
+            spans_push(&line->covered, line->from[first], line->to[i - 1]);
+        first = i;
+        if (active && !line->flags)
+            line->flags = mem_zalloc(n, 1);
+        if (active)
+            line->flags[i] = PIECE_STEP;
+    }
+    spans_push(&line->covered, line->from[first], line->to[n - 1]);
+    spans_normalise(&line->covered);
+    for (size_t i = 0; active && i < line->covered.n; i++)
+        spans_push(&line->active, line->covered.at[i].from, line->covered.at[i].to);
+}
 
 /* One signal while the rows are walked. */
 struct reach {
@@ -204,8 +269,18 @@ static void add_whole(struct walk *walk, size_t row)
         spans_push(&line->active, from, to);
 }
 
+/* Does no step reach back over the row before it? (It does where a gap is shorter than a step.) */
+static bool steps_fit(const struct timeline *line, const struct settings *settings)
+{
+    return settings->step_ms <= settings->gap_ms && line->n > 0;
+}
+
 void timeline_make_pieces(struct timeline *line, const struct settings *settings)
 {
+    if (timeline_is_full(line) && steps_fit(line, settings)) {
+        take_rows(line, settings);
+        return;
+    }
     struct walk walk = {.line = line, .settings = settings};
     for (int s = 0; s < SIGNAL_COUNT; s++) {
         if (!line->column[s])
@@ -285,13 +360,15 @@ const struct label_run *timeline_named_at(const struct timeline *line, const tim
 void timeline_drop_rows(struct timeline *line)
 {
     for (int s = 0; s < SIGNAL_COUNT; s++) {
-        free(line->column[s]);
+        if (line->column[s] != line->piece[s])
+            free(line->column[s]);
         line->column[s] = NULL;
     }
     free(line->stuck);
     free(line->names);
     line->stuck = NULL;
     line->names = NULL;
+    line->names_n = line->names_room = 0;
 }
 
 void timeline_release(struct timeline *line)

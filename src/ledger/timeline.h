@@ -24,6 +24,11 @@ struct named_set {
     struct named *at; /* in byte order of (namespace, pod, container) */
     size_t n;
 };
+/* From this row on, these are named (NULL: nobody). */
+struct named_from {
+    size_t row;
+    const struct named_set *set;
+};
 /* A stretch of stamps of the device, [i0, i1], at which the same holders are named; it covers
  * [start, t[i1]). */
 struct label_run {
@@ -39,13 +44,15 @@ struct timeline {
     /* rows; freed once the pieces are made */
     time_ms *t;
     size_t n, room;
-    int64_t *column[SIGNAL_COUNT];  /* NULL: no such signal */
-    uint8_t *stuck;                 /* NULL: nowhere */
-    const struct named_set **names; /* by row, NULL: nobody; NULL: nobody anywhere */
+    int64_t *column[SIGNAL_COUNT]; /* NULL: no such signal */
+    uint8_t *stuck;                /* NULL: nowhere */
+    struct named_from *names;      /* in order of row; nobody before the first */
+    size_t names_n, names_room;
     /* pieces */
     time_ms *from, *to;
     size_t pieces_n, pieces_room;
-    int64_t *piece[SIGNAL_COUNT]; /* of the signals that are booked */
+    int64_t *piece[SIGNAL_COUNT]; /* of the signals that are booked; the row's column where
+                                     every row is a piece */
     uint8_t *flags;               /* NULL: none anywhere */
     struct span *e_span;          /* of the sample that gives e, NULL: always the piece itself */
     struct spans covered, active; /* some signal; some activity */
@@ -60,6 +67,10 @@ static inline time_ms cover_start(const time_ms *t, size_t i, const struct setti
     return i > 0 && t[i] - t[i - 1] <= settings->gap_ms ? t[i - 1] : t[i] - settings->step_ms;
 }
 
+/* From `row` on, `set` is named; rows in order. */
+void timeline_name(struct timeline *line, size_t row, const struct named_set *set);
+/* Has the line's every row every one of its signals? O(rows) a signal, until one is missing. */
+bool timeline_is_full(const struct timeline *line);
 void timeline_add_column(struct timeline *line, enum signal signal); /* filled with absent */
 bool timeline_row_has_any(const struct timeline *line, size_t row);
 void timeline_make_pieces(struct timeline *line, const struct settings *settings);
