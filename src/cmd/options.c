@@ -225,7 +225,7 @@ static void read_variable(struct options *ret, enum option_id id)
 static void read_environment(struct options *ret)
 {
     for (int i = 0; ret->command && i < OPTION_COUNT; i++)
-        if (ret->values[i].n == 0 && option_defs[i].commands & ret->command->bit & ~IN_ALL)
+        if (ret->values[i].n == 0 && (option_defs[i].commands & ret->command->bit & IN_RUNS))
             read_variable(ret, (enum option_id)i);
 }
 
