@@ -2,6 +2,7 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 FUZZ_SECONDS ?= 60
+SHARE = $(DESTDIR)$(PREFIX)/share
 
 .PHONY: help build run test bench lint fuzz install clean
 
@@ -47,6 +48,13 @@ fuzz:
 
 install: build
 	@DESTDIR='$(DESTDIR)' cmake --install build/release --prefix '$(PREFIX)'
+	@ln -sfn gputally '$(DESTDIR)$(PREFIX)/bin/kubectl-gputally'
+	@install -d '$(SHARE)/man/man1' '$(SHARE)/bash-completion/completions' \
+		'$(SHARE)/zsh/site-functions' '$(SHARE)/fish/vendor_completions.d'
+	@build/gputally man >'$(SHARE)/man/man1/gputally.1'
+	@build/gputally completion bash >'$(SHARE)/bash-completion/completions/gputally'
+	@build/gputally completion zsh >'$(SHARE)/zsh/site-functions/_gputally'
+	@build/gputally completion fish >'$(SHARE)/fish/vendor_completions.d/gputally.fish'
 
 clean:
 	rm -rf build
