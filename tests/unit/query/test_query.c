@@ -465,7 +465,7 @@ static void any_query_equals_a_loop_over_rows(void **state)
         struct row_batch batch = {.names = names_new(), .hours = {H0, H0 + 100 * HOUR_MS}};
         for (int h = 0; h < 100; h++)
             for (int n = 0; n < 3; n++) {
-                char text[16];
+                char text[32];
                 snprintf(text, sizeof text, "node-%d", n);
                 name_t cluster = n == 2 ? names_put(batch.names, STR("eu")) : NAME_NONE;
                 if (dice_chance(&dice, 70))

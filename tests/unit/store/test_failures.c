@@ -68,7 +68,7 @@ static void book(struct store *store, struct names *names, uint64_t seed, int n)
     struct span all = {H0 + first * HOUR_MS, H0 + (3 * n + 3) * HOUR_MS};
     must(store_clear_hours(store, all, &failure));
     for (int node = 0; node < 5; node++) {
-        char text[16];
+        char text[32];
         snprintf(text, sizeof text, "node-%d", node);
         row_batch_clear(&batch);
         batch.hours = all;
