@@ -258,6 +258,24 @@ static void add_up(int64_t *values, const int64_t *more, size_t n)
         values[i] = (int64_t)((uint64_t)values[i] + (uint64_t)more[i]);
 }
 
+/* Guesses that were right all day are not corrected. */
+static bool read_column(struct block *block, struct group_reader *group, enum row_column column,
+                        int64_t *scratch)
+{
+    int64_t *values = block->columns[column];
+    bool right = group_skip_zero(group);
+    if (right) {
+        if (!block_predict(block, column, values))
+            memset(values, 0, block->rows_n * sizeof *values);
+        return true;
+    }
+    if (!group_get(group, values, block->rows_n, block_runs(block)))
+        return false;
+    if (block_predict(block, column, scratch))
+        add_up(values, scratch, block->rows_n);
+    return true;
+}
+
 /* The categories: `used` from u, one that takes the rest of the cost, and the others as they are.
  */
 static bool read_categories(struct block *block, struct group_reader *group)
@@ -275,10 +293,12 @@ static bool read_categories(struct block *block, struct group_reader *group)
     memcpy(rest, block->columns[COLUMN_COST], n * sizeof *rest);
     for (int c = 0; c < CATEGORY_COUNT; c++) {
         int64_t *values = block->columns[COLUMN_USED + c];
-        if (!group_get(group, values, n, runs))
+        if (c != CATEGORY_USED && group_skip_zero(group)) {
+            memset(values, 0, n * sizeof *values);
+            continue;
+        }
+        if (!read_column(block, group, (enum row_column)(COLUMN_USED + c), guess))
             return false;
-        if (block_predict(block, (enum row_column)(COLUMN_USED + c), guess))
-            add_up(values, guess, n);
         for (size_t i = 0; i < n; i++)
             rest[i] = (int64_t)((uint64_t)rest[i] - (uint64_t)values[i]);
     }
@@ -287,16 +307,6 @@ static bool read_categories(struct block *block, struct group_reader *group)
     for (size_t i = 0; i < n; i++)
         block->columns[COLUMN_USED + dominant[i]][i] =
             (int64_t)((uint64_t)rest[i] - (uint64_t)guess[i]);
-    return true;
-}
-
-static bool read_column(struct block *block, struct group_reader *group, enum row_column column)
-{
-    size_t n = block->rows_n;
-    if (!group_get(group, block->columns[column], n, block_runs(block)))
-        return false;
-    if (block_predict(block, column, block->scratch))
-        add_up(block->columns[column], block->scratch, n);
     return true;
 }
 
@@ -313,7 +323,7 @@ static bool read_hot(struct block *block, struct str *in)
             c = COLUMN_UNATTRIBUTED;
             continue;
         }
-        if (!read_column(block, &group, c))
+        if (!read_column(block, &group, c, block->scratch))
             return false;
         if (c == COLUMN_SHARE_DEN)
             for (size_t i = 0; i < block->rows_n; i++)
@@ -417,7 +427,7 @@ static bool read_rows(struct block *block, struct row *rows, const uint32_t *pla
     if (!group_begin(&group, &in, COLD_GROUP_COLUMNS))
         return false;
     for (enum row_column c = HOT_COLUMNS; c < ROW_COLUMNS; c++)
-        if (!read_column(block, &group, c))
+        if (!read_column(block, &group, c, block->scratch))
             return false;
     for (size_t s = 0; s < block->series_n; s++)
         for (uint32_t i = block->starts[s]; i < block->starts[s + 1]; i++) {

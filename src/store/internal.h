@@ -25,10 +25,10 @@
     X(BLOCKS_WITH_HOURS,                                                                           \
       "SELECT key FROM block WHERE key >= ?1 AND key < ?2 AND (hours & ?3) != 0")                  \
     X(BLOCKS, "SELECT key, hours, data FROM block WHERE key >= ?1 AND key < ?2")                   \
-    X(DAY_BYTES, "SELECT total(length(data)) FROM block WHERE key >= ?1 AND key < ?2")             \
-    X(DAYS, "SELECT day, hours FROM day WHERE day >= ?1 AND day <= ?2 ORDER BY day")               \
+    X(DAYS, "SELECT day, hours, rows FROM day WHERE day >= ?1 AND day <= ?2 ORDER BY day")         \
     X(DAY_GET, "SELECT sums, nodes FROM day WHERE day = ?1")                                       \
-    X(DAY_PUT, "INSERT OR REPLACE INTO day(day, hours, sums, nodes) VALUES(?1, ?2, ?3, ?4)")       \
+    X(DAY_PUT, "INSERT OR REPLACE INTO day(day, hours, rows, sums, nodes) "                        \
+               "VALUES(?1, ?2, ?3, ?4, ?5)")                                                       \
     X(DAY_DROP, "DELETE FROM day WHERE day = ?1")                                                  \
     X(FIRST_DAY, "SELECT day, hours FROM day ORDER BY day LIMIT 1")                                \
     X(LAST_DAY, "SELECT day, hours FROM day ORDER BY day DESC LIMIT 1")                            \
@@ -169,6 +169,7 @@ enum err rollup_day(struct store *store, int64_t day, struct error *err);
 struct day {
     int64_t day;
     uint32_t hours; /* bit h: there are rows or node-hours of hour h */
+    uint64_t rows;
 };
 /* Days of the hours that the store has anything of, ascending; the caller frees. */
 enum err store_days(struct store *store, struct span hours, struct day **ret, size_t *ret_n,

@@ -5,7 +5,7 @@
 #include "store/internal.h"
 
 #define BATCH_ROWS 4096
-#define PACKED_BYTES_A_PASS ((size_t)1 << 20) /* some 100,000 rows, 75 MB */
+#define PASS_ROWS 100000 /* rows that are held at once: 75 MB */
 
 enum err store_read_begin(struct store *store, struct error *err)
 {
@@ -58,7 +58,8 @@ enum err store_days(struct store *store, struct span hours, struct day **ret, si
     int rc;
     while ((rc = sqlite3_step(get)) == SQLITE_ROW) {
         struct day day = {sqlite3_column_int64(get, 0),
-                          (uint32_t)sqlite3_column_int64(get, 1) & 0xffffff};
+                          (uint32_t)sqlite3_column_int64(get, 1) & 0xffffff,
+                          (uint64_t)sqlite3_column_int64(get, 2)};
         mem_push(*ret, *ret_n, room, day);
     }
     enum err code = rc == SQLITE_DONE ? ERR_OK : db_fail(store, rc, "reading days", err);
@@ -169,37 +170,24 @@ static bool emit_hours(struct day_rows *rows, uint32_t hours, struct row_batch *
     return more;
 }
 
-/* The next hours of a pass: as many as are likely to fit, going by the blocks' sizes. */
-static uint32_t pass_of(uint32_t rest, size_t passes)
+/* The next hours of a pass: as many of the day's as are likely to fit. */
+static uint32_t pass_of(uint32_t rest, const struct day *day)
 {
-    int hours = passes >= 24 ? 1 : (int)(24 / passes);
+    uint64_t an_hour = day->rows / (uint64_t)__builtin_popcount(day->hours) + 1;
+    uint64_t hours = an_hour >= PASS_ROWS ? 1 : PASS_ROWS / an_hour;
     uint32_t pass = 0;
-    for (int i = 0; i < hours && rest; i++) {
+    for (uint64_t i = 0; i < hours && rest; i++) {
         pass |= rest & (0 - rest);
         rest &= rest - 1;
     }
     return pass;
 }
 
-static enum err day_passes(struct store *store, int64_t day, size_t *ret, struct error *err)
-{
-    sqlite3_stmt *get = db_statement(store, STATEMENT_DAY_BYTES, err);
-    if (!get)
-        return ERR_STORE;
-    sqlite3_bind_int64(get, 1, block_key(day, 0));
-    sqlite3_bind_int64(get, 2, block_key(day + 1, 0));
-    int rc = sqlite3_step(get);
-    *ret = rc == SQLITE_ROW ? (size_t)sqlite3_column_int64(get, 0) / PACKED_BYTES_A_PASS + 1 : 1;
-    enum err code = rc == SQLITE_ROW ? ERR_OK : db_fail(store, rc, "reading rows", err);
-    sqlite3_reset(get);
-    return code;
-}
-
 static enum err read_rows(struct store *store, struct span hours, store_row_fn each, void *context,
                           struct error *err)
 {
     struct day *days;
-    size_t n, passes = 1;
+    size_t n;
     bool more = true;
     struct row_batch out = {.names = store->names};
     struct day_rows rows = {.store = store};
@@ -207,9 +195,8 @@ static enum err read_rows(struct store *store, struct span hours, store_row_fn e
     for (size_t i = 0; i < n && !code && more; i++) {
         rows.day = days[i].day;
         uint32_t rest = days[i].hours & hours_in_day(hours, days[i].day);
-        code = day_passes(store, rows.day, &passes, err);
         while (rest && !code && more) {
-            uint32_t pass = pass_of(rest, passes);
+            uint32_t pass = pass_of(rest, &days[i]);
             rest &= ~pass;
             code = open_hours(&rows, pass, err);
             more = code || emit_hours(&rows, pass, &out, each, context);
@@ -250,8 +237,8 @@ static enum err edge_day(struct store *store, enum statement which, struct day *
     enum err code = ERR_OK;
     int rc = sqlite3_step(get);
     if (rc == SQLITE_ROW)
-        *ret = (struct day){sqlite3_column_int64(get, 0),
-                            (uint32_t)sqlite3_column_int64(get, 1) & 0xffffff};
+        *ret = (struct day){.day = sqlite3_column_int64(get, 0),
+                            .hours = (uint32_t)sqlite3_column_int64(get, 1) & 0xffffff};
     else if (rc == SQLITE_DONE)
         code = error_set(err, ERR_NOT_FOUND, "%s is empty: nothing has been collected into it yet",
                          store->path);

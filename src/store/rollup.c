@@ -7,6 +7,7 @@ void rollup_clear(struct rollup *rollup, int64_t day)
     rollup->day = day;
     rollup->sums_n = rollup->nodes_n = rollup->devices_n = 0;
     rollup->hours = 0;
+    rollup->rows_n = 0;
     if (rollup->table)
         memset(rollup->table, 0, (rollup->mask + 1) * sizeof *rollup->table);
 }
@@ -90,6 +91,7 @@ void rollup_add(struct rollup *rollup, struct names *names, const struct block *
         wanted.facts.workload = kind_of(names, series->facts.workload);
         size_t from, to;
         block_rows_of(block, s, hours, &from, &to);
+        rollup->rows_n += to - from;
         block_sum(block, s, from, to, &find_sum(rollup, &wanted)->figures);
     }
     rollup_add_nodes(rollup, block, place, hours);
@@ -186,8 +188,9 @@ static enum err put_day(struct store *store, const struct rollup *rollup, struct
     if (put) {
         sqlite3_bind_int64(put, 1, rollup->day);
         sqlite3_bind_int64(put, 2, rollup->hours);
-        sqlite3_bind_blob64(put, 3, sums.text, sums.n, SQLITE_STATIC);
-        sqlite3_bind_blob64(put, 4, nodes.text, nodes.n, SQLITE_STATIC);
+        sqlite3_bind_int64(put, 3, (sqlite3_int64)rollup->rows_n);
+        sqlite3_bind_blob64(put, 4, sums.text, sums.n, SQLITE_STATIC);
+        sqlite3_bind_blob64(put, 5, nodes.text, nodes.n, SQLITE_STATIC);
         code = db_run(store, put, "writing a day", err);
         sqlite3_clear_bindings(put);
     } else if (!code) {

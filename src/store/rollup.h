@@ -29,6 +29,7 @@ struct rollup {
     uint32_t *table; /* sum + 1; 0 free */
     size_t mask;
     uint32_t hours;
+    uint64_t rows_n;
 };
 void rollup_clear(struct rollup *rollup, int64_t day);
 void rollup_release(struct rollup *rollup);

@@ -99,7 +99,8 @@ static enum err check_rollup(struct day_check *check, const struct day *day, str
         if (rc != SQLITE_ROW)
             code = db_fail(store, rc, "reading a day", err);
         else if (!str_eq(db_text(get, 0), strbuf_str(&sums)) ||
-                 !str_eq(db_text(get, 1), strbuf_str(&nodes)) || day->hours != check->rollup.hours)
+                 !str_eq(db_text(get, 1), strbuf_str(&nodes)) ||
+                 day->hours != check->rollup.hours || day->rows != check->rollup.rows_n)
             code = db_corrupt(store, "a day's sums are not those of its rows", err);
         sqlite3_reset(get);
     } else if (!code) {
