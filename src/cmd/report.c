@@ -128,7 +128,8 @@ static enum err print_report(struct flow *flow, const struct results *results, b
                             .currency = flow->currency,
                             .limit = (size_t)limit,
                             .window_widened = flow->window_widened,
-                            .settings_changed = flow->collected.settings_changed,
+                            .settings_changed = flow->collected.settings_changed &&
+                                                !options_switch(flow->options, OPTION_REBOOK),
                             .residual = flow->config->settings.node_split == NODE_SPLIT_RESIDUAL,
                             .columns = output_columns(),
                             .colour = output_colour(),
