@@ -328,7 +328,9 @@ static struct str word(const char **p, const char *end)
 static bool read_stamp(const struct promtext *x, struct str text, time_ms *ret)
 {
     long long ms;
-    bool whole = str_to_i64(text, &ms);
+    bool plus = text.n && text.p[0] == '+';
+    bool whole = str_to_i64((struct str){text.p + plus, text.n - plus}, &ms);
+    whole = whole && !(plus && ms < 0);
     if (x->dialect == PROMTEXT_TEXT ||
         (x->dialect == PROMTEXT_AUTO && whole && (ms >= AUTO_MS_FROM || ms <= -AUTO_MS_FROM))) {
         if (!whole || ms < TIME_MIN || ms > TIME_MAX)

@@ -306,6 +306,8 @@ static void stamps_are_ms_or_seconds_by_dialect(void **state)
     (void)state;
     assert_int_equal(stamp(PROMTEXT_TEXT, "1780272000000"), 1780272000000);
     assert_int_equal(stamp(PROMTEXT_TEXT, "0"), 0);
+    assert_int_equal(stamp(PROMTEXT_TEXT, "+5"), 5);
+    assert_int_equal(stamp(PROMTEXT_TEXT, "+-5"), PROMTEXT_NO_TIME);
     assert_int_equal(stamp(PROMTEXT_OPENMETRICS, "1780272000"), 1780272000000);
     assert_int_equal(stamp(PROMTEXT_OPENMETRICS, "1780272000.5"), 1780272000500);
     assert_int_equal(stamp(PROMTEXT_OPENMETRICS, "1780272000.0005"), 1780272000001);
@@ -410,6 +412,70 @@ static void a_line_that_is_too_long_is_one_bad_line(void **state)
     strbuf_release(&text);
 }
 
+static uint32_t count_series(void *context, const struct label *labels, size_t n)
+{
+    uint32_t *count = context;
+    assert_int_equal(n, 2);
+    assert_true(labels[1].value.n > 0);
+    return ++*count;
+}
+
+static void count_samples(void *context, const uint32_t *id, const time_ms *t, const double *v,
+                          size_t n)
+{
+    (void)context;
+    (void)t;
+    for (size_t i = 0; i < n; i++)
+        assert_true(id[i] > 0 && v[i] >= 0);
+}
+
+/* What is forgotten is asked for again, and nothing is lost. */
+static void more_heads_than_are_remembered_still_arrive(void **state)
+{
+    (void)state;
+    uint32_t count = 0;
+    struct promtext_sink sink = {&count, count_series, count_samples, NULL};
+    struct promtext *x = promtext_new(PROMTEXT_TEXT, &sink);
+    struct strbuf text = {0};
+    size_t n = PROMTEXT_HEADS_MAX + 1000;
+    promtext_begin(x, 0);
+    for (int round = 0; round < 2; round++)
+        for (size_t i = 0; i < n; i++) {
+            strbuf_clear(&text);
+            strbuf_addf(&text, "a{i=\"%zu\"} %zu %d\n", i, i, round);
+            promtext_feed(x, strbuf_str(&text));
+        }
+    promtext_finish(x);
+    assert_int_equal(promtext_stats(x)->samples, 2 * n);
+    assert_true(count >= n && count <= 2 * n);
+    promtext_free(x);
+    strbuf_release(&text);
+}
+
+/* A target whose series change at every scrape does not make the decoder grow. */
+static void heads_of_long_ago_are_forgotten(void **state)
+{
+    (void)state;
+    uint32_t count = 0;
+    struct promtext_sink sink = {&count, count_series, count_samples, NULL};
+    struct promtext *x = promtext_new(PROMTEXT_TEXT, &sink);
+    struct strbuf text = {0};
+    for (int scrape = 0; scrape < 3000; scrape++) {
+        strbuf_clear(&text);
+        strbuf_addf(&text, "a{stays=\"x\"} 1\n");
+        for (int i = 0; i < 10; i++)
+            strbuf_addf(&text, "a{i=\"%d.%d\"} 1\n", scrape, i);
+        promtext_begin(x, scrape);
+        promtext_feed(x, strbuf_str(&text));
+        promtext_finish(x);
+        assert_int_equal(promtext_stats(x)->samples, 11);
+    }
+    /* 30,000 that change and one that stays, asked for again after each forgetting. */
+    assert_true(count > 30001 && count < 30020);
+    promtext_free(x);
+    strbuf_release(&text);
+}
+
 static void too_many_labels_are_a_bad_line(void **state)
 {
     (void)state;
@@ -455,6 +521,8 @@ int main(void)
         cmocka_unit_test(stats_count_what_happened),
         cmocka_unit_test(known_heads_are_found_in_any_order),
         cmocka_unit_test(a_line_that_is_too_long_is_one_bad_line),
+        cmocka_unit_test(more_heads_than_are_remembered_still_arrive),
+        cmocka_unit_test(heads_of_long_ago_are_forgotten),
         cmocka_unit_test(too_many_labels_are_a_bad_line),
         cmocka_unit_test(samples_of_the_field_are_read),
     };
