@@ -32,6 +32,11 @@
     X(DAY_DROP, "DELETE FROM day WHERE day = ?1")                                                  \
     X(FIRST_DAY, "SELECT day, hours FROM day ORDER BY day LIMIT 1")                                \
     X(LAST_DAY, "SELECT day, hours FROM day ORDER BY day DESC LIMIT 1")                            \
+    X(GPU_HOURS, "SELECT key, data FROM gpu_hours WHERE key >= ?1 AND key < ?2 ORDER BY key")      \
+    X(GPU_HOURS_KEYS, "SELECT key FROM gpu_hours WHERE key >= ?1 AND key < ?2")                    \
+    X(GPU_HOURS_GET, "SELECT data FROM gpu_hours WHERE key = ?1")                                  \
+    X(GPU_HOURS_PUT, "INSERT OR REPLACE INTO gpu_hours(key, data) VALUES(?1, ?2)")                 \
+    X(GPU_HOURS_DROP, "DELETE FROM gpu_hours WHERE key = ?1")                                      \
     X(NOTE_PUT, "INSERT OR REPLACE INTO note(kind, subject, text, first, past, count) "            \
                 "VALUES(?1, ?2, ?3, ?4, ?5, ?6)")                                                  \
     X(NOTES_OF, "SELECT kind, subject, text, count, first, past FROM note "                        \
@@ -176,6 +181,10 @@ enum err store_days(struct store *store, struct span hours, struct day **ret, si
                     struct error *err);
 /* The hours of `span` that lie in the day, as bits. */
 uint32_t hours_in_day(struct span span, int64_t day);
+
+/* device_hours.c: what GPUs did, of the nodes and hours of a batch; and of all nodes. */
+enum err device_hours_put(struct store *store, const struct row_batch *batch, struct error *err);
+enum err device_hours_clear(struct store *store, struct span hours, struct error *err);
 
 /* notes.c. A note that the cleared hours cut keeps its count, over the hours that are left. */
 enum err notes_put(struct store *store, const struct note *notes, size_t n, struct error *err);

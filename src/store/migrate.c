@@ -6,6 +6,7 @@
  *   place     the nodes (cluster and node as ids of names); ids likewise
  *   block     all rows and node-hours of a place's UTC day, packed (block.h): key is day x 2^24 +
  *             place, hours has a bit for each hour of the day that there is anything of
+ *   gpu_hours what the GPUs of a place did in a UTC day (device_hours.c); keys as those of block
  *   day       roll-ups of a UTC day (rollup.c): sums by team and the like, and what its nodes cost
  *   note      what sources had to say about hours
  *   progress  how far each set of sources is booked, and what its next run needs to know */
@@ -26,6 +27,7 @@ static const char *const steps[] = {
     "  PRIMARY KEY(first, past, kind, subject, text)) STRICT, WITHOUT ROWID;"
     "CREATE TABLE progress(source TEXT PRIMARY KEY, watermark INTEGER NOT NULL,"
     "  carry BLOB NOT NULL, settings TEXT NOT NULL) STRICT;",
+    "CREATE TABLE gpu_hours(key INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;",
 };
 #define VERSION (int)(sizeof steps / sizeof *steps)
 

@@ -301,6 +301,8 @@ enum err store_append(struct store *store, const struct row_batch *batch, struct
     size_t n = batch->rows_n + batch->node_hours_n;
     struct piece *pieces = pieces_of(batch);
     enum err code = notes_put(store, batch->notes, batch->notes_n, err);
+    if (!code)
+        code = device_hours_put(store, batch, err);
     for (size_t at = 0; at < n && !code;) {
         struct place place = pieces[at].place;
         /* Days of the batch that the node has nothing of are emptied too. */
@@ -352,6 +354,8 @@ enum err store_clear_hours(struct store *store, struct span hours, struct error 
     size_t n = 0, room = 0, days_n = 0;
     struct day *days = NULL;
     enum err code = notes_clear(store, hours, err);
+    if (!code)
+        code = device_hours_clear(store, hours, err);
     if (!code)
         code = store_settle(store, err); /* what was appended before is cleared too */
     if (!code)

@@ -53,6 +53,18 @@ typedef bool (*store_row_fn)(void *context, const struct row_batch *batch);
 enum err store_read_rows(struct store *store, struct span hours, store_row_fn each, void *context,
                          struct error *err);
 
+/* Read what GPUs did in [hours.from, hours.to): a call for each node and UTC day that has any, in
+ * order of day; inside a call in order of device and hour. `each` returns false to stop. A database
+ * that an older version filled has none of its hours. */
+typedef bool (*store_device_hours_fn)(void *context, const struct device_hour *hours, size_t n);
+enum err store_read_device_hours(struct store *store, struct span hours, store_device_hours_fn each,
+                                 void *context, struct error *err);
+
+/* Read what nodes cost in [hours.from, hours.to): likewise, in order of hour. */
+typedef bool (*store_node_hours_fn)(void *context, const struct node_hour *hours, size_t n);
+enum err store_read_node_hours(struct store *store, struct span hours, store_node_hours_fn each,
+                               void *context, struct error *err);
+
 /* First and past-last hour that has rows; ERR_NOT_FOUND where it is empty. */
 enum err store_extent(struct store *store, struct span *ret, struct error *err);
 
