@@ -58,15 +58,18 @@ bool time_parse(struct str text, time_ms *ret)
             return false;
         if (p < end && *p == '.') {
             int scale = 100;
-            for (p++; p < end && *p >= '0' && *p <= '9'; p++, scale /= 10)
+            const char *point = p++;
+            for (; p < end && *p >= '0' && *p <= '9'; p++, scale /= 10)
                 ms += (*p - '0') * scale;
+            if (p == point + 1)
+                return false;
         }
         if (p == end)
             return false;
         char sign = *p++;
         if (sign == '+' || sign == '-') {
             int h, m;
-            if (!number(&p, end, 2, ':', &h) || !number(&p, end, 2, 0, &m))
+            if (!number(&p, end, 2, ':', &h) || !number(&p, end, 2, 0, &m) || h > 23 || m > 59)
                 return false;
             offset = (h * 60 + m) * (sign == '-' ? -1 : 1);
         } else if (sign != 'Z' && sign != 'z') {

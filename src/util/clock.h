@@ -12,8 +12,9 @@
 typedef int64_t time_ms;
 #define HOUR_MS ((time_ms)3600000)
 #define DAY_MS ((time_ms)86400000)
-#define TIME_MIN (-((time_ms)1 << 62)) /* before everything */
-#define TIME_MAX ((time_ms)1 << 62)    /* after everything */
+#define TIME_MIN (-((time_ms)1 << 62))     /* before everything */
+#define TIME_MAX ((time_ms)1 << 62)        /* after everything */
+#define TIME_LAST INT64_C(253402300799999) /* end of the year 9999: the latest that is believed */
 
 /* A half-open range [from, to). */
 struct span {
@@ -28,6 +29,18 @@ static inline time_ms hour_floor(time_ms t)
 static inline time_ms hour_ceil(time_ms t)
 {
     return hour_floor(t + HOUR_MS - 1);
+}
+
+/* Is it a time that something of the world can have? Others would overflow in sums. */
+static inline bool time_is_sane(time_ms t)
+{
+    return t >= -TIME_LAST && t <= TIME_LAST;
+}
+/* Seconds since the epoch, as metrics give them; TIME_MIN where that is no time. */
+static inline time_ms time_of_seconds(double seconds)
+{
+    return seconds >= 0 && seconds * 1000 <= (double)TIME_LAST ? (time_ms)(seconds * 1000)
+                                                               : TIME_MIN;
 }
 
 time_ms clock_now(void);

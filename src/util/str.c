@@ -1,5 +1,6 @@
 #include "util/str.h"
 
+#include <errno.h>
 #include <fnmatch.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -55,8 +56,9 @@ bool str_to_i64(struct str s, long long *ret)
     if (text[0] != '-' && (text[0] < '0' || text[0] > '9'))
         return false;
     char *end;
+    errno = 0;
     long long value = strtoll(text, &end, 10);
-    if (*end || end == text)
+    if (end != text + s.n || errno)
         return false;
     *ret = value;
     return true;
