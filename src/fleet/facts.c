@@ -30,9 +30,10 @@ time_ms watch_start(const struct watch *watch, const struct settings *settings, 
 
 struct watch *facts_watch(struct facts *facts, name_t cluster)
 {
-    for (size_t i = 0; i < facts->watches_n; i++)
-        if (facts->watches[i]->cluster == cluster)
-            return facts->watches[i];
+    bool fresh;
+    uint32_t at = idmap_add(&facts->watch_of, IDKEY(cluster), (uint32_t)facts->watches_n, &fresh);
+    if (!fresh)
+        return facts->watches[at];
     struct watch *watch = mem_zalloc(1, sizeof *watch);
     watch->cluster = cluster;
     mem_push(facts->watches, facts->watches_n, facts->watches_room, watch);
@@ -125,6 +126,16 @@ name_t facts_label(const struct facts *facts, const struct record *record, const
     return record_label(record, id);
 }
 
+/* A job that renames pod labels; the intake remembers it for the carry. */
+static void add_renamed(struct facts *facts, struct intake *intake, name_t cluster, name_t job)
+{
+    bool fresh;
+    idmap_add(&facts->renamed_jobs, IDKEY(cluster, job), 1, &fresh);
+    struct pair pair = {cluster, job};
+    if (fresh)
+        mem_push(intake->renamed_jobs, intake->renamed_jobs_n, intake->renamed_jobs_room, pair);
+}
+
 /* Jobs that have exported_pod anywhere, and the targets' own pods as `up` carries them. */
 void facts_relabel(struct facts *facts, struct intake *intake)
 {
@@ -139,19 +150,19 @@ void facts_relabel(struct facts *facts, struct intake *intake)
     for (size_t i = 0; i < intake->strips_n; i++) {
         const struct strip *strip = intake->strips[i];
         if (strip->label[GPU_LABEL_EXPORTED_POD] != NAME_NONE)
-            idmap_set(&facts->renamed_jobs,
-                      IDKEY(strip->label[GPU_LABEL_CLUSTER], strip->label[GPU_LABEL_JOB]), 1);
+            add_renamed(facts, intake, strip->label[GPU_LABEL_CLUSTER],
+                        strip->label[GPU_LABEL_JOB]);
     }
     for (size_t i = 0; i < intake->records_n; i++) {
         const struct record *record = intake->records[i];
-        struct idkey key = IDKEY(record_label(record, cluster), record_label(record, job));
+        name_t of_cluster = record_label(record, cluster), of_job = record_label(record, job);
         if (record_label(record, exported) != NAME_NONE)
-            idmap_set(&facts->renamed_jobs, key, 1);
-        if (record->metric == RECORD_UP && record_label(record, pod) != NAME_NONE) {
-            key.part[2] = record_label(record, instance);
-            key.part[3] = record_label(record, pod);
-            idmap_set(&facts->own_targets, key, 1);
-        }
+            add_renamed(facts, intake, of_cluster, of_job);
+        if (record->metric == RECORD_UP && record_label(record, pod) != NAME_NONE)
+            idmap_set(&facts->own_targets,
+                      IDKEY(of_cluster, of_job, record_label(record, instance),
+                            record_label(record, pod)),
+                      1);
     }
 }
 
@@ -363,10 +374,11 @@ void facts_free(struct facts *facts)
     free(facts->watches);
     free(facts->owners);
     free(facts->namespaces);
-    struct idmap *maps[] = {&facts->node_by_name,     &facts->pod_by_key,       &facts->pods_named,
-                            &facts->pod_node,         &facts->address,          &facts->owner_of,
-                            &facts->renamed_jobs,     &facts->recorded_cluster, &facts->own_targets,
-                            &facts->namespace_by_name};
+    struct idmap *maps[] = {
+        &facts->node_by_name, &facts->pod_by_key,       &facts->pods_named,
+        &facts->pod_node,     &facts->address,          &facts->owner_of,
+        &facts->watch_of,     &facts->renamed_jobs,     &facts->recorded_cluster,
+        &facts->own_targets,  &facts->namespace_by_name};
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
         idmap_release(maps[i]);
     arena_release(&facts->arena);

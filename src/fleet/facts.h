@@ -119,6 +119,7 @@ struct facts {
     size_t namespaces_n, namespaces_room;
     struct watch **watches;
     size_t watches_n, watches_room;
+    struct idmap watch_of;         /* cluster -> index of watches */
     struct idmap recorded_cluster; /* clusters in which Kubernetes records nodes */
     struct idmap renamed_jobs;     /* cluster, job */
     struct idmap own_targets;      /* cluster, job, instance, pod */

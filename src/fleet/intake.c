@@ -292,11 +292,12 @@ static struct series series_at(struct intake *intake, series_id id)
     return series;
 }
 
-static bool is_stale(double v)
+/* Stale markers are no samples, nor is what has a stamp outside of the calendar. */
+static bool is_sample(time_ms t, double v)
 {
     uint64_t bits;
     memcpy(&bits, &v, sizeof bits);
-    return bits == 0x7ff0000000000002ull;
+    return bits != 0x7ff0000000000002ull && time_is_sane(t);
 }
 
 #define PIECE 512
@@ -308,11 +309,18 @@ void intake_append(struct intake *intake, series_id id, const time_ms *t, const 
     struct series series = series_at(intake, id);
     if (series.record) {
         for (size_t i = 0; i < n; i++)
-            if (!is_stale(v[i]))
+            if (is_sample(t[i], v[i]))
                 record_add(series.record, t[i], v[i]);
         return;
     }
+    bool whole = true;
+    for (size_t i = 0; i < n; i++)
+        whole &= is_sample(t[i], v[i]);
     pthread_mutex_lock(&series.strip->lock);
+    if (whole) {
+        strip_append(series.strip, series.signal, series.unit, t, v, n);
+        n = 0;
+    }
     while (n) {
         size_t part = n < PIECE ? n : PIECE;
         time_ms kept_t[PIECE];
@@ -321,7 +329,7 @@ void intake_append(struct intake *intake, series_id id, const time_ms *t, const 
         for (size_t i = 0; i < part; i++) {
             kept_t[kept] = t[i];
             kept_v[kept] = v[i];
-            kept += !is_stale(v[i]);
+            kept += is_sample(t[i], v[i]);
         }
         strip_append(series.strip, series.signal, series.unit, kept_t, kept_v, kept);
         t += part;

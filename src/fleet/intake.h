@@ -31,8 +31,8 @@ void intake_free(struct intake *intake);
 series_id intake_series(struct intake *intake, const struct label *labels, size_t n);
 
 /* n samples, stamps in ms (ascending inside a call; a call may reach back over earlier ones),
- * values as they came, NaN included. Prometheus's stale marker (NaN 0x7ff0000000000002) is dropped
- * here. */
+ * values as they came, NaN included. Prometheus's stale marker (NaN 0x7ff0000000000002) and stamps
+ * that no calendar has (time_is_sane) are dropped here. */
 void intake_append(struct intake *intake, series_id id, const time_ms *t, const double *v,
                    size_t n);
 

@@ -128,8 +128,9 @@ struct strip {
 /* n samples of one signal, no stale markers among them; takes the strip's lock as held. */
 void strip_append(struct strip *strip, enum signal signal, enum signal_unit unit, const time_ms *t,
                   const double *v, size_t n);
-/* One sample as signal_clean gives it (a carry's). */
-void strip_put(struct strip *strip, enum signal signal, time_ms t, int64_t v);
+/* One sample as signal_clean gives it (a carry's); one that it cannot give is dropped. */
+void strip_put(struct strip *strip, enum signal signal, enum signal_unit unit, time_ms t,
+               int64_t v);
 /* Merge the odd samples in, and fill every column up to n with SIGNAL_ABSENT. Owner thread. */
 void strip_settle(struct strip *strip);
 

@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#include "fleet/resources.h"
+
 struct node *facts_find_node(struct facts *facts, name_t cluster, name_t name)
 {
     uint32_t at = idmap_get(&facts->node_by_name, IDKEY(cluster, name));
@@ -108,7 +110,7 @@ static struct who who_at(const struct facts *facts, const struct node_records *r
     const struct record *record;
     const struct run *run = said_at(&records->of[CREATED], t, dt, &record, ret_until);
     if (run)
-        who.created = (time_ms)(run->v * 1000);
+        who.created = time_of_seconds(run->v);
     time_ms until;
     if (said_at(&records->of[INFO], t, dt, &record, &until))
         who.provider_id = facts_label(facts, record, "provider_id");
@@ -186,6 +188,11 @@ static void read_cordons(struct facts *facts, struct node *node, const struct re
     spans_normalise(&node->cordoned);
 }
 
+static bool is_count(double v)
+{
+    return v >= 0 && v <= RESOURCE_COUNT_MAX;
+}
+
 static void add_capacity(struct node *node, name_t resource, int64_t count)
 {
     for (size_t i = 0; i < node->capacity_n; i++)
@@ -227,13 +234,14 @@ static void read_capacity(struct facts *facts, struct node *node,
                          records->of[ALLOCATABLE].at[k]);
         for (size_t k = 0; k < capacity->at[i]->n; k++) {
             const struct run *run = &capacity->at[i]->runs[k];
-            if (run->v >= 0 && run->v < 1e9)
+            if (is_count(run->v))
                 add_capacity(node, resource, (int64_t)run->v);
             for (uint32_t j = 0; j < run->n;) {
                 time_ms t = run->t0 + run->dt * (time_ms)j, until;
                 const struct record *record;
                 const struct run *said = said_at(&allocatable, t, run->dt, &record, &until);
-                int64_t missing = said ? (int64_t)(run->v - said->v) : 0;
+                int64_t missing =
+                    said && is_count(run->v) && is_count(said->v) ? (int64_t)(run->v - said->v) : 0;
                 if (missing > 0) {
                     struct span span = {watch_start(node->watch, facts->settings, t), t};
                     add_shortage(node, span, missing, resource);

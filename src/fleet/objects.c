@@ -25,6 +25,11 @@ static int64_t count_of(const struct resource_count *counts, size_t n, struct st
     return -1;
 }
 
+static time_ms sane(time_ms t)
+{
+    return time_is_sane(t) ? t : TIME_MIN;
+}
+
 void intake_node(struct intake *intake, const struct node_object *node)
 {
     pthread_mutex_lock(&intake->lock);
@@ -33,7 +38,7 @@ void intake_node(struct intake *intake, const struct node_object *node)
         .name = names_put(intake->names, node->name),
         .provider_id = names_put(intake->names, node->provider_id),
         .internal_ip = names_put(intake->names, node->internal_ip),
-        .created = node->created,
+        .created = sane(node->created),
         .unschedulable = node->unschedulable,
         .labels = keep_pairs(intake, node->labels, node->labels_n),
         .labels_n = (uint32_t)node->labels_n,
@@ -44,10 +49,12 @@ void intake_node(struct intake *intake, const struct node_object *node)
     };
     for (size_t i = 0; i < node->capacity_n; i++) {
         name_t resource = spelled(intake, node->capacity[i].resource);
-        if (!resource_is_gpu(names_text(intake->names, resource)))
+        int64_t count = node->capacity[i].count;
+        if (!resource_is_gpu(names_text(intake->names, resource)) || count < 0 ||
+            count > RESOURCE_COUNT_MAX)
             continue;
         kept.capacity_names[kept.capacity_n] = (struct pair){resource, NAME_NONE};
-        kept.capacity[kept.capacity_n] = node->capacity[i].count;
+        kept.capacity[kept.capacity_n] = count;
         kept.allocatable[kept.capacity_n++] =
             count_of(node->allocatable, node->allocatable_n, node->capacity[i].resource);
     }
@@ -74,7 +81,7 @@ static void keep_requests(struct intake *intake, const struct pod_object *pod,
             int64_t count = container->requests[k].count;
             struct str text = names_text(intake->names, resource);
             if (resource_fraction(text, (double)count, &kept->fraction) || !resource_is_gpu(text) ||
-                count <= 0)
+                count <= 0 || count > RESOURCE_COUNT_MAX)
                 continue;
             kept->requests[kept->requests_n++] = (struct object_request){
                 .container = names_put(intake->names, container->name),
@@ -91,11 +98,11 @@ static void keep_requests(struct intake *intake, const struct pod_object *pod,
 void intake_pod(struct intake *intake, const struct pod_object *pod)
 {
     pthread_mutex_lock(&intake->lock);
-    time_ms since = pod->scheduled != TIME_MIN ? pod->scheduled : pod->started;
+    time_ms since = sane(pod->scheduled) != TIME_MIN ? pod->scheduled : sane(pod->started);
     time_ms until = TIME_MAX;
-    if (pod->finished != TIME_MIN)
+    if (sane(pod->finished) != TIME_MIN)
         until = pod->finished;
-    if (pod->deleted != TIME_MIN && pod->deleted < until && done(pod->phase))
+    if (sane(pod->deleted) != TIME_MIN && pod->deleted < until && done(pod->phase))
         until = pod->deleted;
     struct object_pod kept = {
         .cluster = names_put(intake->names, pod->cluster),

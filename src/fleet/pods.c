@@ -5,6 +5,8 @@
 
 #include "fleet/resources.h"
 
+#define POD_REQUESTS_MAX 1024 /* containers x resources; looking them up is linear */
+
 static struct pod *pod_of(struct facts *facts, struct idkey key)
 {
     bool fresh;
@@ -32,19 +34,21 @@ static void set_request(struct pod_request **at, size_t *n, size_t *room,
             (*at)[i].count = request.count;
             return;
         }
-    mem_push(*at, *n, *room, request);
+    if (*n < POD_REQUESTS_MAX)
+        mem_push(*at, *n, *room, request);
 }
 
 static void read_request(struct facts *facts, struct pod *pod, const struct record *record)
 {
+    double value = record_value(record);
     struct pod_request request = {facts_label(facts, record, "container"),
-                                  facts_label(facts, record, "resource"),
-                                  (int64_t)record_value(record)};
+                                  facts_label(facts, record, "resource"), 0};
     struct str resource = names_text(facts->names, request.resource);
-    if (resource_fraction(resource, record_value(record), &pod->fraction))
+    if (resource_fraction(resource, value, &pod->fraction))
         return;
-    if (!resource_is_gpu(resource) || request.count < 0 || request.count > 1000000)
+    if (!resource_is_gpu(resource) || !(value >= 0 && value <= RESOURCE_COUNT_MAX))
         return;
+    request.count = (int64_t)value;
     if (record->metric == RECORD_POD_INIT_REQUESTS)
         set_request(&pod->initial, &pod->initial_n, &pod->initial_room, request);
     else
@@ -82,13 +86,13 @@ static void read_record(struct facts *facts, const struct record *record)
                                         &pod->annotations_n);
         break;
     case RECORD_POD_SCHEDULED:
-        pod->scheduled = (time_ms)(record_value(record) * 1000);
+        pod->scheduled = time_of_seconds(record_value(record));
         break;
     case RECORD_POD_START:
-        pod->start = (time_ms)(record_value(record) * 1000);
+        pod->start = time_of_seconds(record_value(record));
         break;
     case RECORD_POD_COMPLETION:
-        pod->end = (time_ms)(record_value(record) * 1000);
+        pod->end = time_of_seconds(record_value(record));
         break;
     case RECORD_POD_PHASE: {
         const struct watch *watch = facts_watch(facts, pod->cluster);

@@ -6,6 +6,9 @@
 #include "util/frac.h"
 #include "util/str.h"
 
+/* GPUs that a node has or a container requests; more is garbage. */
+#define RESOURCE_COUNT_MAX 1000000
+
 /* Does it count GPUs, replicas or MIG instances? */
 bool resource_is_gpu(struct str resource);
 /* The fraction of each GPU that a request names: percent of the cores (HAMi's gpucores),

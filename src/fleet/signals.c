@@ -260,6 +260,12 @@ int64_t signal_clean(enum signal signal, enum signal_unit unit, double value)
     return clean_one(&c, value);
 }
 
+int64_t signal_most(enum signal signal, enum signal_unit unit)
+{
+    struct cleaning c = cleaning_of(signal, unit);
+    return clean_one(&c, c.most < c.cut ? c.most : c.cut);
+}
+
 /* The hot one, apart: nearly all samples are ratios, MiB or watts. */
 static size_t clean_rounding(const struct cleaning *c, const double *restrict v, size_t n,
                              int64_t *restrict out)

@@ -95,6 +95,9 @@ const struct signal_name *signal_of_metric(struct str metric);
  * of ours. (inputs, section 3; fleetsim records.py clean()) */
 int64_t signal_clean(enum signal signal, enum signal_unit unit, double value);
 
+/* The largest value that signal_clean gives; the smallest is 0. */
+int64_t signal_most(enum signal signal, enum signal_unit unit);
+
 /* The same over n values; v and out must not overlap. Returns how many are absent. */
 size_t signal_clean_many(enum signal signal, enum signal_unit unit, const double *v, size_t n,
                          int64_t *out);

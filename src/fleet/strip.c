@@ -10,8 +10,11 @@ static void clean(struct strip *strip, enum signal signal, enum signal_unit unit
 {
     if (unit == UNIT_PERCENT_OR_RATIO) {
         /* Which it is shows only when all values of the exporter are there: kept as they came. */
-        for (size_t i = 0; i < n; i++)
-            out[i] = v[i] >= 0 && v[i] <= 100 ? (int64_t)(v[i] * 1e9 + 0.5) : SIGNAL_ABSENT;
+        for (size_t i = 0; i < n; i++) {
+            bool there = v[i] >= 0 && v[i] <= 100;
+            out[i] = there ? (int64_t)(v[i] * 1e9 + 0.5) : SIGNAL_ABSENT;
+            strip->rejected += !there;
+        }
         return;
     }
     strip->rejected += (uint32_t)signal_clean_many(signal, unit, v, n, out);
@@ -29,7 +32,7 @@ static void make_room(struct strip *strip, size_t more)
     strip->room = room;
 }
 
-static void fill_absent(struct strip *strip, int signal, size_t upto)
+static void fill_absent(struct strip *strip, enum signal signal, size_t upto)
 {
     int64_t *column = strip->column[signal];
     for (size_t i = strip->filled[signal]; i < upto; i++)
@@ -105,8 +108,12 @@ void strip_append(struct strip *strip, enum signal signal, enum signal_unit unit
     }
 }
 
-void strip_put(struct strip *strip, enum signal signal, time_ms t, int64_t v)
+void strip_put(struct strip *strip, enum signal signal, enum signal_unit unit, time_ms t, int64_t v)
 {
+    int64_t most =
+        unit == UNIT_PERCENT_OR_RATIO ? INT64_C(100000000000) : signal_most(signal, unit);
+    if (!time_is_sane(t) || (v != SIGNAL_ABSENT && (v < 0 || v > most)))
+        return;
     if (!strip->column[signal])
         strip->column[signal] = mem_alloc((strip->room ? strip->room : 1) * sizeof(int64_t));
     append_one(strip, signal, t, v);
@@ -122,7 +129,7 @@ void strip_settle(struct strip *strip)
 {
     for (int s = 0; s < SIGNAL_COUNT; s++)
         if (strip->column[s])
-            fill_absent(strip, s, strip->n);
+            fill_absent(strip, (enum signal)s, strip->n);
     if (!strip->odd_n)
         return;
     qsort(strip->odd, strip->odd_n, sizeof *strip->odd, by_stamp);

@@ -208,8 +208,13 @@ static bool record_is_carried(const struct facts *facts, const struct record *re
     }
 }
 
-static void put_stamp(struct strbuf *out, time_ms t)
+/* An observation, once. */
+static void put_stamp(struct strbuf *out, struct idmap *written, time_ms t)
 {
+    bool fresh;
+    idmap_add(written, IDKEY((uint32_t)(t >> 32), (uint32_t)t), 0, &fresh);
+    if (!fresh)
+        return;
     strbuf_addc(out, 'W');
     put_i64(out, t);
 }
@@ -217,6 +222,7 @@ static void put_stamp(struct strbuf *out, time_ms t)
 static void write_records(const struct intake *intake, const struct facts *facts, time_ms at,
                           struct strbuf *out)
 {
+    struct idmap written = {0};
     for (size_t i = 0; i < intake->records_n; i++) {
         const struct record *record = intake->records[i];
         time_ms t[2];
@@ -237,9 +243,10 @@ static void write_records(const struct intake *intake, const struct facts *facts
         if (life) {
             const struct watch *watch =
                 facts_watch((struct facts *)facts, facts_label(facts, record, "cluster"));
-            put_stamp(out, watch_start(watch, facts->settings, t[0]));
+            put_stamp(out, &written, watch_start(watch, facts->settings, t[0]));
         }
     }
+    idmap_release(&written);
 }
 
 void carry_write(const struct intake *intake, const struct facts *facts, time_ms at,
@@ -251,8 +258,6 @@ void carry_write(const struct intake *intake, const struct facts *facts, time_ms
         put_text(out, names_text(facts->names, intake->renamed_jobs[i].name));
         put_text(out, names_text(facts->names, intake->renamed_jobs[i].value));
     }
-    for (size_t i = 0; i < intake->carried_stamps_n; i++)
-        put_stamp(out, intake->carried_stamps[i]);
     write_strips(intake, facts, at, out);
     write_records(intake, facts, at, out);
 }
@@ -326,8 +331,9 @@ static void read_strip(struct intake *intake, struct reader *reader)
         for (uint32_t k = 0; k < samples && !reader->bad; k++) {
             time_ms t = get_i64(reader);
             int64_t v = get_i64(reader);
-            if (id != SERIES_UNWANTED && !reader->bad)
-                strip_put(intake->series[id].strip, intake->series[id].signal, t, v);
+            const struct series *series = id == SERIES_UNWANTED ? NULL : &intake->series[id];
+            if (series && series->strip && !reader->bad)
+                strip_put(series->strip, series->signal, series->unit, t, v);
         }
     }
 }
@@ -365,11 +371,14 @@ enum err carry_read(struct intake *intake, struct str carry, struct error *err)
         } else if (kind == 'R') {
             read_record(intake, &reader);
         } else if (kind == 'W') {
-            mem_push(intake->carried_stamps, intake->carried_stamps_n, intake->carried_stamps_room,
-                     get_i64(&reader));
+            time_ms t = get_i64(&reader);
+            if (time_is_sane(t))
+                mem_push(intake->carried_stamps, intake->carried_stamps_n,
+                         intake->carried_stamps_room, t);
         } else if (kind == 'J') {
-            struct pair job = {names_put(intake->names, get_text(&reader)),
-                               names_put(intake->names, get_text(&reader))};
+            struct pair job;
+            job.name = names_put(intake->names, get_text(&reader));
+            job.value = names_put(intake->names, get_text(&reader));
             mem_push(intake->renamed_jobs, intake->renamed_jobs_n, intake->renamed_jobs_room, job);
         } else {
             reader.bad = true;

@@ -134,7 +134,7 @@ static void on_all_threads(struct engine *engine, void *(*work)(void *))
 static void put_note(struct row_batch *batch, struct names *names, enum note_kind kind,
                      name_t subject, int64_t count, const char *text)
 {
-    struct note note = {.kind = kind,
+    struct note note = {.kind = (int)kind,
                         .subject = subject,
                         .text = names_put(names, str_of(text)),
                         .count = count,

@@ -672,6 +672,8 @@ static int by_key(const void *a, const void *b, void *names)
 static void close_hours(struct booking *booking)
 {
     struct row_batch *batch = &booking->ret->batch;
+    if (!booking->tallies_n)
+        return;
     qsort_r(booking->tallies, booking->tallies_n, sizeof(struct tally *), by_key,
             booking->facts->names);
     mem_reserve(batch->rows, batch->rows_n, batch->rows_room, booking->tallies_n);

@@ -2,6 +2,9 @@
 
 #include <stdlib.h>
 
+#define COUNTER_MAX 1e15 /* what is above is no count of tokens */
+#define DONE_MAX INT64_C(1000000000000000000)
+
 static bool counter_of(enum record_metric metric, enum work *ret)
 {
     switch (metric) {
@@ -27,8 +30,9 @@ static void add(struct work_book *book, struct idkey key, enum work work, double
         struct work_entry entry = {0};
         mem_push(book->entries, book->n, book->room, entry);
     }
-    if (increase > 0 && increase < 1e15)
-        book->entries[at].done[work] += (int64_t)increase;
+    int64_t *done = &book->entries[at].done[work];
+    if (increase > 0 && *done < DONE_MAX)
+        *done += (int64_t)increase;
 }
 
 void work_gather(struct work_book *book, const struct facts *facts, const struct intake *intake,
@@ -48,6 +52,8 @@ void work_gather(struct work_book *book, const struct facts *facts, const struct
             for (uint32_t j = 0; j < record->runs[k].n; j++) {
                 time_ms t = record->runs[k].t0 + record->runs[k].dt * (time_ms)j;
                 double now = record->runs[k].v;
+                if (!(now >= 0 && now < COUNTER_MAX))
+                    break; /* no count: the next one reaches back over it */
                 double increase = now >= before ? now - before : now; /* a reset starts from 0 */
                 time_ms hour = hour_floor(t - 1);
                 if (has && hour >= hours.from && hour < hours.to) {
