@@ -100,21 +100,14 @@ struct intake *intake_new(const struct settings *settings, struct names *names)
     return intake;
 }
 
-static void strip_free(struct strip *strip)
-{
-    free(strip->t);
-    for (int s = 0; s < SIGNAL_COUNT; s++)
-        free(strip->column[s]);
-    free(strip->odd);
-    pthread_mutex_destroy(&strip->lock);
-}
-
 void intake_free(struct intake *intake)
 {
     if (!intake)
         return;
-    for (size_t i = 0; i < intake->strips_n; i++)
-        strip_free(intake->strips[i]);
+    for (size_t i = 0; i < intake->strips_n; i++) {
+        strip_clear(intake->strips[i]);
+        pthread_mutex_destroy(&intake->strips[i]->lock);
+    }
     for (size_t i = 0; i < intake->records_n; i++)
         free(intake->records[i]->runs);
     free(intake->strips);

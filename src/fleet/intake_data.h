@@ -131,6 +131,7 @@ void strip_append(struct strip *strip, enum signal signal, enum signal_unit unit
 /* One sample as signal_clean gives it (a carry's); one that it cannot give is dropped. */
 void strip_put(struct strip *strip, enum signal signal, enum signal_unit unit, time_ms t,
                int64_t v);
+void strip_clear(struct strip *strip); /* frees its rows */
 /* Merge the odd samples in, and fill every column up to n with SIGNAL_ABSENT. Owner thread. */
 void strip_settle(struct strip *strip);
 
@@ -218,6 +219,7 @@ struct intake {
     size_t renamed_jobs_n, renamed_jobs_room;
     time_ms *carried_stamps; /* observations before the slice */
     size_t carried_stamps_n, carried_stamps_room;
+    struct str carry; /* of the slice before; read once the sources have delivered */
     uint64_t refused; /* series over the caps */
 };
 

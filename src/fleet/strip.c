@@ -163,3 +163,17 @@ void strip_settle(struct strip *strip)
         strip->filled[s] = strip->n;
     strip->odd_n = 0;
 }
+
+void strip_clear(struct strip *strip)
+{
+    free(strip->t);
+    free(strip->odd);
+    strip->t = NULL;
+    strip->odd = NULL;
+    for (int s = 0; s < SIGNAL_COUNT; s++) {
+        free(strip->column[s]);
+        strip->column[s] = NULL;
+        strip->filled[s] = 0;
+    }
+    strip->n = strip->room = strip->odd_n = strip->odd_room = 0;
+}

@@ -319,6 +319,22 @@ static size_t get_labels(struct reader *reader, struct label *labels)
     return n;
 }
 
+/* The series of these labels; unwanted where the carry is only checked, or bad. */
+static series_id named(struct intake *intake, const struct reader *reader,
+                       const struct label *labels, size_t n)
+{
+    return reader->bad || !intake ? SERIES_UNWANTED : intake_series(intake, labels, n);
+}
+
+static void read_job(struct intake *intake, struct reader *reader)
+{
+    struct str cluster = get_text(reader), job = get_text(reader);
+    if (reader->bad || !intake)
+        return;
+    struct pair pair = {names_put(intake->names, cluster), names_put(intake->names, job)};
+    mem_push(intake->renamed_jobs, intake->renamed_jobs_n, intake->renamed_jobs_room, pair);
+}
+
 static void read_strip(struct intake *intake, struct reader *reader)
 {
     struct label labels[CARRY_LABELS_MAX + 1];
@@ -326,7 +342,7 @@ static void read_strip(struct intake *intake, struct reader *reader)
     uint32_t signals = get_u32(reader);
     for (uint32_t i = 0; i < signals && !reader->bad; i++) {
         labels[n] = (struct label){STR("__name__"), get_text(reader)};
-        series_id id = reader->bad ? SERIES_UNWANTED : intake_series(intake, labels, n + 1);
+        series_id id = named(intake, reader, labels, n + 1);
         uint32_t samples = get_u32(reader);
         for (uint32_t k = 0; k < samples && !reader->bad; k++) {
             time_ms t = get_i64(reader);
@@ -344,14 +360,14 @@ static void read_record(struct intake *intake, struct reader *reader)
     struct str metric = get_text(reader);
     size_t n = get_labels(reader, labels);
     labels[n] = (struct label){STR("__name__"), metric};
-    series_id id = reader->bad ? SERIES_UNWANTED : intake_series(intake, labels, n + 1);
+    series_id id = named(intake, reader, labels, n + 1);
     uint32_t samples = get_u32(reader);
     for (uint32_t k = 0; k < samples && !reader->bad; k++) {
         time_ms t = get_i64(reader);
         int64_t bits = get_i64(reader);
         double v;
         memcpy(&v, &bits, sizeof v);
-        if (!reader->bad)
+        if (!reader->bad && id != SERIES_UNWANTED)
             intake_append(intake, id, &t, &v, 1);
     }
 }
@@ -372,14 +388,11 @@ enum err carry_read(struct intake *intake, struct str carry, struct error *err)
             read_record(intake, &reader);
         } else if (kind == 'W') {
             time_ms t = get_i64(&reader);
-            if (time_is_sane(t))
+            if (intake && time_is_sane(t))
                 mem_push(intake->carried_stamps, intake->carried_stamps_n,
                          intake->carried_stamps_room, t);
         } else if (kind == 'J') {
-            struct pair job;
-            job.name = names_put(intake->names, get_text(&reader));
-            job.value = names_put(intake->names, get_text(&reader));
-            mem_push(intake->renamed_jobs, intake->renamed_jobs_n, intake->renamed_jobs_room, job);
+            read_job(intake, &reader);
         } else {
             reader.bad = true;
         }

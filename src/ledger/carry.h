@@ -12,7 +12,9 @@
  * before devices take the strips' arrays. */
 void carry_write(const struct intake *intake, const struct facts *facts, time_ms at,
                  struct strbuf *out);
-/* Feed a carry to a fresh intake. ERR_PARSE where it is not one. */
+/* Feed a carry to an intake, after all that sources had for it: what is in both is in place then,
+ * and only what is older than that has to be put in front. intake NULL only checks. ERR_PARSE where
+ * it is not one. */
 enum err carry_read(struct intake *intake, struct str carry, struct error *err);
 
 #endif

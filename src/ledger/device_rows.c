@@ -110,19 +110,9 @@ static bool same_set(const struct named_set *a, const struct named_set *b)
 /* ------------------------------------------------------------------ joining rows */
 
 struct row_ref {
-    time_ms t;
-    uint32_t meaning, row;
+    uint32_t meaning;
+    size_t row;
 };
-
-static int by_stamp(const void *a, const void *b)
-{
-    const struct row_ref *x = a, *y = b;
-    if (x->t != y->t)
-        return x->t < y->t ? -1 : 1;
-    if (x->meaning != y->meaning)
-        return x->meaning < y->meaning ? -1 : 1;
-    return (x->row > y->row) - (x->row < y->row);
-}
 
 /* Holders of the rows of one stamp, each with the number of replicas that the exporter tells apart
  * (label vgpu), else 1. */
@@ -205,97 +195,145 @@ static void join_values(struct timeline *line, size_t at, const struct meaning *
     }
 }
 
-static void join_strips(struct device *device, const struct facts *facts, struct timeline *line,
-                        const struct meaning *meanings, const uint32_t *which, size_t n)
+/* ------------------------------------------------------------------ strips end to end */
+
+/* Strips that are merged, each with the row that is next. */
+struct merge {
+    struct device *device;
+    const struct facts *facts;
+    struct timeline *line;
+    const struct meaning *meanings;
+    const uint32_t *which;
+    size_t *next;
+    size_t n;
+    struct row_ref *refs; /* rows of the stamp in hand */
+    const struct named_set *last;
+};
+
+/* The earliest stamp that is next, the stamps' strips in refs, and the stamp that follows it in
+ * some other strip (TIME_MAX: none). Returns how many strips have the earliest. */
+static size_t earliest(const struct merge *merge, time_ms *ret_following)
 {
-    size_t total = 0;
-    for (size_t i = 0; i < n; i++)
-        total += meanings[which[i]].strip->n;
-    struct row_ref *refs = mem_alloc(total * sizeof *refs);
-    size_t at = 0;
-    for (size_t i = 0; i < n; i++) {
-        const struct strip *strip = meanings[which[i]].strip;
-        for (size_t row = 0; row < strip->n; row++)
-            refs[at++] = (struct row_ref){strip->t[row], which[i], (uint32_t)row};
-        for (int s = 0; s < SIGNAL_COUNT; s++)
-            if (strip->column[s] && !line->column[s])
-                line->column[s] = mem_alloc((total + 1) * sizeof(int64_t));
+    time_ms first = TIME_MAX, following = TIME_MAX;
+    size_t found = 0;
+    for (size_t i = 0; i < merge->n; i++) {
+        const struct strip *strip = merge->meanings[merge->which[i]].strip;
+        if (merge->next[i] == strip->n)
+            continue;
+        time_ms t = strip->t[merge->next[i]];
+        if (t < first) {
+            following = first;
+            first = t;
+            found = 0;
+        } else if (t > first) {
+            following = t < following ? t : following;
+            continue;
+        }
+        merge->refs[found++] = (struct row_ref){(uint32_t)i, merge->next[i]};
     }
-    qsort(refs, total, sizeof *refs, by_stamp);
-    line->t = mem_alloc((total + 1) * sizeof *line->t);
-    line->room = total + 1;
-    const struct named_set *last = NULL;
-    for (size_t i = 0; i < total;) {
-        size_t k = i;
-        while (k < total && refs[k].t == refs[i].t)
-            k++;
-        line->t[line->n] = refs[i].t;
-        join_values(line, line->n, meanings, refs + i, k - i);
-        const struct named_set *set = joined_set(device, facts, meanings, refs + i, k - i, last);
-        timeline_name(line, line->n++, set);
-        last = set ? set : last;
-        i = k;
-    }
-    free(refs);
+    *ret_following = following;
+    return found;
 }
 
-/* Strips that follow one another in time, in that order: columns end to end. */
-static void lay_strips(struct timeline *line, const struct meaning *meanings, const uint32_t *which,
-                       size_t n)
+/* Rows [first, end) of one strip, as they lie. */
+static void lay_rows(struct merge *merge, size_t strip_index, size_t end)
 {
-    size_t total = 0, at = 0;
-    for (size_t i = 0; i < n; i++)
-        total += meanings[which[i]].strip->n;
+    struct timeline *line = merge->line;
+    const struct meaning *meaning = &merge->meanings[merge->which[strip_index]];
+    const struct strip *strip = meaning->strip;
+    size_t first = merge->next[strip_index], rows = end - first;
+    memcpy(line->t + line->n, strip->t + first, rows * sizeof *line->t);
+    for (int s = 0; s < SIGNAL_COUNT; s++) {
+        if (line->column[s] && strip->column[s])
+            memcpy(line->column[s] + line->n, strip->column[s] + first, rows * sizeof(int64_t));
+        else if (line->column[s])
+            for (size_t row = 0; row < rows; row++)
+                line->column[s][line->n + row] = SIGNAL_ABSENT;
+    }
+    timeline_name(line, line->n, meaning->set);
+    line->n += rows;
+    merge->next[strip_index] = end;
+}
+
+/* The rows of one stamp, of several strips. */
+static void join_rows(struct merge *merge, size_t found)
+{
+    struct timeline *line = merge->line;
+    line->t[line->n] =
+        merge->meanings[merge->which[merge->refs[0].meaning]].strip->t[merge->refs[0].row];
+    for (size_t i = 0; i < found; i++) {
+        merge->next[merge->refs[i].meaning]++;
+        merge->refs[i].meaning = merge->which[merge->refs[i].meaning];
+    }
+    join_values(line, line->n, merge->meanings, merge->refs, found);
+    const struct named_set *set =
+        joined_set(merge->device, merge->facts, merge->meanings, merge->refs, found, merge->last);
+    timeline_name(line, line->n++, set);
+    merge->last = set ? set : merge->last;
+}
+
+static size_t row_at(const struct strip *strip, size_t from, time_ms t)
+{
+    size_t high = strip->n;
+    while (from < high) {
+        size_t mid = (from + high) / 2;
+        if (strip->t[mid] < t)
+            from = mid + 1;
+        else
+            high = mid;
+    }
+    return from;
+}
+
+static void merge_strips(struct merge *merge)
+{
+    struct timeline *line = merge->line;
+    size_t total = 0;
+    for (size_t i = 0; i < merge->n; i++)
+        total += merge->meanings[merge->which[i]].strip->n;
     line->room = total + 1;
-    if (n == 1) { /* take the arrays */
-        struct strip *strip = meanings[which[0]].strip;
-        line->t = strip->t;
-        line->room = strip->room;
-        memcpy(line->column, strip->column, sizeof line->column);
-        memset(strip->column, 0, sizeof strip->column);
-        strip->t = NULL;
-    } else {
-        line->t = mem_alloc(line->room * sizeof *line->t);
-        for (size_t i = 0; i < n; i++)
-            for (int s = 0; s < SIGNAL_COUNT; s++)
-                if (meanings[which[i]].strip->column[s] && !line->column[s])
-                    line->column[s] = mem_alloc(line->room * sizeof(int64_t));
-    }
-    for (size_t i = 0; i < n; i++) {
-        const struct meaning *meaning = &meanings[which[i]];
-        size_t rows = meaning->strip->n;
-        timeline_name(line, at, meaning->set);
-        if (n > 1) {
-            memcpy(line->t + at, meaning->strip->t, rows * sizeof *line->t);
-            for (int s = 0; s < SIGNAL_COUNT; s++) {
-                if (!line->column[s])
-                    continue;
-                if (meaning->strip->column[s])
-                    memcpy(line->column[s] + at, meaning->strip->column[s], rows * sizeof(int64_t));
-                else
-                    for (size_t row = 0; row < rows; row++)
-                        line->column[s][at + row] = SIGNAL_ABSENT;
-            }
+    line->t = mem_alloc(line->room * sizeof *line->t);
+    for (size_t i = 0; i < merge->n; i++)
+        for (int s = 0; s < SIGNAL_COUNT; s++)
+            if (merge->meanings[merge->which[i]].strip->column[s] && !line->column[s])
+                line->column[s] = mem_alloc(line->room * sizeof(int64_t));
+    merge->next = mem_zalloc(merge->n, sizeof *merge->next);
+    merge->refs = mem_alloc(merge->n * sizeof *merge->refs);
+    time_ms following;
+    for (size_t found; (found = earliest(merge, &following)) > 0;) {
+        if (found > 1) {
+            join_rows(merge, found);
+            continue;
         }
-        at += rows;
+        size_t i = merge->refs[0].meaning;
+        lay_rows(merge, i,
+                 row_at(merge->meanings[merge->which[i]].strip, merge->next[i], following));
     }
-    line->n = total;
+    free(merge->next);
+    free(merge->refs);
 }
 
 static void make_line(struct device *device, const struct facts *facts, struct timeline *line,
                       const struct meaning *meanings, const uint32_t *which, size_t n)
 {
-    bool follow = true;
-    for (size_t i = 0; i < n; i++) {
-        const struct strip *strip = meanings[which[i]].strip;
-        if (i &&
-            meanings[which[i - 1]].strip->t[meanings[which[i - 1]].strip->n - 1] >= strip->t[0])
-            follow = false;
+    if (n == 1) { /* take the arrays */
+        struct strip *strip = meanings[which[0]].strip;
+        line->t = strip->t;
+        line->n = strip->n;
+        line->room = strip->room;
+        memcpy(line->column, strip->column, sizeof line->column);
+        memset(strip->column, 0, sizeof strip->column);
+        strip->t = NULL;
+        timeline_name(line, 0, meanings[which[0]].set);
+        return;
     }
-    if (follow)
-        lay_strips(line, meanings, which, n);
-    else
-        join_strips(device, facts, line, meanings, which, n);
+    struct merge merge = {.device = device,
+                          .facts = facts,
+                          .line = line,
+                          .meanings = meanings,
+                          .which = which,
+                          .n = n};
+    merge_strips(&merge);
 }
 
 /* ------------------------------------------------------------------ the device's own stamps */
@@ -447,14 +485,6 @@ int64_t instance_order(struct str a, struct str b)
 
 /* ------------------------------------------------------------------ all of it */
 
-static int by_first_stamp(const void *a, const void *b, void *context)
-{
-    const struct meaning *meanings = context;
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    time_ms tx = meanings[x].strip->t[0], ty = meanings[y].strip->t[0];
-    return tx != ty ? (tx > ty) - (tx < ty) : (x > y) - (x < y);
-}
-
 static struct timeline *line_of(struct device *device, name_t instance)
 {
     for (size_t i = 0; i < device->instances_n; i++)
@@ -479,7 +509,6 @@ static void make_lines(struct device *device, const struct facts *facts,
         for (size_t i = 0; i < device->strips_n; i++)
             if (meanings[i].instance == instance)
                 which[n++] = (uint32_t)i;
-        qsort_r(which, n, sizeof *which, by_first_stamp, (void *)meanings);
         if (n)
             make_line(device, facts, line, meanings, which, n);
     }
@@ -544,5 +573,7 @@ void device_make_rows(struct device *device, const struct facts *facts)
     for (size_t i = 0; stamps && i < device->strips_n; i++)
         free(stamps[i].t);
     free(stamps);
+    for (size_t i = 0; i < device->strips_n; i++) /* their rows are the device's now */
+        strip_clear(device->strips[i]);
     free(meanings);
 }

@@ -12,10 +12,9 @@
 #include "ledger/node_book.h"
 #include "ledger/work.h"
 
-#define REACH_GPU_MS                                                                               \
-    (30 * 60000) /* samples to both sides of a slice: gap, frozen text, start-up                   \
-                  */
-#define REACH_GPU_AFTER_MS (60 * 60000)
+/* Samples before and after a slice: start-up and the labels of new pods, gap and frozen text. */
+#define REACH_GPU_MS (20 * 60000)
+#define REACH_GPU_AFTER_MS (30 * 60000)
 #define THREADS_MAX 64
 
 void engine_reach(const struct settings *settings, struct span hours, struct span *ret_kube,
@@ -32,7 +31,10 @@ void engine_reach(const struct settings *settings, struct span hours, struct spa
 
 enum err intake_restore(struct intake *intake, struct str carry, struct error *err)
 {
-    return carry_read(intake, carry, err);
+    enum err code = carry_read(NULL, carry, err);
+    if (code == ERR_OK)
+        intake->carry = str_keep(&intake->arena, carry);
+    return code;
 }
 
 void intake_stats(const struct intake *intake, struct engine_stats *ret)
@@ -222,7 +224,9 @@ enum err engine_book(struct intake *intake, struct span hours, const struct engi
                      engine_emit_fn emit, void *context, struct strbuf *ret_carry,
                      struct error *err)
 {
-    (void)err;
+    enum err code = carry_read(intake, intake->carry, err);
+    if (code != ERR_OK)
+        return code;
     struct engine engine = {.facts = facts_new(intake, hours),
                             .hours = hours,
                             .options = options,

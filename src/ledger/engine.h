@@ -29,7 +29,8 @@ typedef void (*engine_emit_fn)(void *context, const struct row_batch *batch);
 void engine_reach(const struct settings *settings, struct span hours, struct span *ret_kube,
                   struct span *ret_gpu);
 
-/* carry: as engine_book gave it, or empty. A carry of another version is ERR_PARSE. */
+/* carry: as engine_book gave it, or empty; checked and kept until engine_book. A carry of another
+ * version is ERR_PARSE, and nothing is restored. */
 enum err intake_restore(struct intake *intake, struct str carry, struct error *err);
 
 /* Book the hours. A node in the newest observation is up until hours.to, at most node_break beyond
