@@ -182,7 +182,7 @@ static enum err fetch_all(struct collect *run, struct intake *intake, bool resto
                           struct error *err)
 {
     const struct settings *settings = run->options->engine.settings;
-    struct fetch fetch;
+    struct fetch fetch = {.hours = run->slice};
     engine_reach(settings, run->slice, &fetch.kube, &fetch.gpu);
     fetch.whole = run->at_once;
     if (!restored) {

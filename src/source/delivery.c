@@ -12,7 +12,9 @@ struct delivery {
     struct tally *tally;
     time_ms first, last;
     series_id id;
-    uint64_t count;
+    uint64_t count, series;
+    struct seen *seen;
+    size_t place; /* in seen, of the series in hand */
     size_t n;
     time_ms t[ROOM];
     double v[ROOM];
@@ -26,7 +28,8 @@ struct delivery *delivery_new(struct intake *intake, struct tally *tally)
     delivery->first = TIME_MIN;
     delivery->last = TIME_MAX;
     delivery->id = SERIES_UNWANTED;
-    delivery->count = 0;
+    delivery->count = delivery->series = 0;
+    delivery->seen = NULL;
     delivery->n = 0;
     return delivery;
 }
@@ -49,6 +52,9 @@ void delivery_flush(struct delivery *delivery)
         intake_append(delivery->intake, delivery->id, delivery->t, delivery->v, delivery->n);
         atomic_fetch_add_explicit(&delivery->tally->samples, delivery->n, memory_order_relaxed);
         delivery->count += delivery->n;
+        if (delivery->seen)
+            seen_stamps(delivery->seen, delivery->place, delivery->t[0],
+                        delivery->t[delivery->n - 1]);
     }
     delivery->n = 0;
 }
@@ -60,6 +66,9 @@ bool delivery_series(struct delivery *delivery, const struct label *labels, size
     if (delivery->id == SERIES_UNWANTED)
         return false;
     atomic_fetch_add_explicit(&delivery->tally->series, 1, memory_order_relaxed);
+    delivery->series++;
+    if (delivery->seen)
+        delivery->place = seen_place(delivery->seen, labels, n);
     return true;
 }
 
@@ -122,4 +131,15 @@ enum err delivery_chunk(struct delivery *delivery, struct str data, struct error
 uint64_t delivery_count(const struct delivery *delivery)
 {
     return delivery->count;
+}
+
+uint64_t delivery_series_count(const struct delivery *delivery)
+{
+    return delivery->series;
+}
+
+void delivery_watch(struct delivery *delivery, struct seen *seen)
+{
+    delivery_flush(delivery);
+    delivery->seen = seen;
 }

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "fleet/intake.h"
+#include "source/seen.h"
 #include "wire/xor_chunk.h"
 
 /* What all threads of a run have delivered so far, for progress. */
@@ -27,6 +28,9 @@ void delivery_samples(struct delivery *delivery, const time_ms *t, const double 
 enum err delivery_chunk(struct delivery *delivery, struct str data, struct error *err);
 /* Hand on what is still held: at the end of each answer. */
 void delivery_flush(struct delivery *delivery);
-uint64_t delivery_count(const struct delivery *delivery); /* samples delivered in all */
+uint64_t delivery_count(const struct delivery *delivery);        /* samples delivered in all */
+uint64_t delivery_series_count(const struct delivery *delivery); /* and series named */
+/* Tell `seen` (NULL: nobody) of the series and stamps that are delivered from now on. */
+void delivery_watch(struct delivery *delivery, struct seen *seen);
 
 #endif

@@ -22,6 +22,9 @@ static void prometheus_free(struct source *source)
     free(prometheus->source.id);
     free(prometheus->matcher);
     free(prometheus->present);
+    free(prometheus->series);
+    seen_free(prometheus->observers);
+    seen_free(prometheus->exporters);
     free(prometheus);
 }
 
@@ -56,6 +59,11 @@ enum err prometheus_source_new(const struct prometheus_options *options, struct 
     prometheus->source.ops = &prometheus_ops;
     prometheus->api = options->api;
     prometheus->has_gpus = true;
+    size_t wanted_n;
+    wanted_metrics(&wanted_n);
+    prometheus->series = mem_zalloc(wanted_n, sizeof *prometheus->series);
+    prometheus->observers = seen_new(STR("instance"));
+    prometheus->exporters = seen_new(STR("instance"));
     prometheus->in_flight = options->in_flight < 1                 ? 1
                             : options->in_flight > IN_FLIGHT_LIMIT ? IN_FLIGHT_LIMIT
                                                                    : options->in_flight;

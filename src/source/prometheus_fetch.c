@@ -10,18 +10,23 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "fleet/signals.h"
+
 #define IN_FLIGHT_MAX 64 /* also the most that options allow */
 #define REPORT_EVERY_MS 100
 #define STEP_MS HOUR_MS           /* first piece of a metric, where answers are no streams */
 #define TARGET ((uint64_t)500000) /* samples that such an answer should have: 14 MB of JSON */
+#define MATCH_MAX ((size_t)4096)  /* bytes of a selector of exporters */
 #define TIMEOUTS_MAX 3            /* in a row: shorter pieces do not help then */
 
 struct run {
-    const struct prometheus *prometheus;
+    struct prometheus *prometheus;
     struct intake *intake;
     struct progress *progress;
     struct plan *plan;
     struct tally tally;
+    bool nodes_recorded; /* Kubernetes' records tell of nodes; else GPU samples do */
+    enum signal fullest; /* the GPU signal that most series have */
     pthread_mutex_t lock;
     pthread_cond_t home;
     int running;
@@ -51,14 +56,41 @@ static bool run_timed_out(struct run *run, enum err code)
     return too_many;
 }
 
+/* A lane is one thread's at a time, and so is its metric's count. */
+static void count_series(struct run *run, const struct wanted_metric *metric, uint64_t more)
+{
+    size_t n;
+    const struct wanted_metric *wanted = wanted_metrics(&n);
+    if (metric >= wanted && metric < wanted + n)
+        run->prometheus->series[metric - wanted] += more;
+}
+
+/* Stamps of these metrics count as observations of Kubernetes (semantics, section 6). */
+static bool is_observation(const struct wanted_metric *metric)
+{
+    return strcmp(metric->name, "kube_node_info") == 0 ||
+           strcmp(metric->name, "kube_pod_info") == 0;
+}
+
+static struct seen *watcher(const struct run *run, const struct wanted_metric *metric)
+{
+    const struct signal_name *name = signal_of_metric(str_of(metric->name));
+    if (is_observation(metric))
+        return run->prometheus->observers;
+    return name && name->signal == run->fullest ? run->prometheus->exporters : NULL;
+}
+
 static bool run_piece(struct run *run, struct asker *asker, const struct piece *piece)
 {
     struct error err = {0};
     uint64_t before = delivery_count(asker->delivery);
+    uint64_t series = delivery_series_count(asker->delivery);
+    delivery_watch(asker->delivery, watcher(run, piece->metric));
     enum err e = run->prometheus->api == PROMETHEUS_QUERY
                      ? prometheus_query_piece(asker, piece, &err)
                      : prometheus_read_piece(asker, piece, &err);
     bool timed_out = run_timed_out(run, e);
+    count_series(run, piece->metric, delivery_series_count(asker->delivery) - series);
     if (e == ERR_OK) {
         plan_done(run->plan, piece, delivery_count(asker->delivery) - before);
         return true;
@@ -151,28 +183,134 @@ static void run_threads(struct run *run, size_t lanes_n)
         pthread_join(threads[i], NULL);
 }
 
-static struct plan_lane *make_lanes(const struct prometheus *prometheus, const struct fetch *fetch,
-                                    size_t *ret_n)
+/* Work off lanes, all of them. */
+static void run_lanes(struct run *run, const struct plan_lane *lanes, size_t n)
+{
+    bool streams = run->prometheus->api == PROMETHEUS_REMOTE_READ;
+    run->plan = plan_new(lanes, n, streams ? TIME_MAX : STEP_MS, TARGET);
+    run_threads(run, n);
+    run_report(run);
+    plan_free(run->plan);
+    run->plan = NULL;
+}
+
+static bool is_present(const struct prometheus *prometheus, size_t place)
+{
+    return !prometheus->present || prometheus->present[place];
+}
+
+/* The GPU signal that most series have, by all its names: it stands for the presence of devices. */
+static enum signal fullest_signal(const struct run *run)
+{
+    uint64_t series[SIGNAL_COUNT] = {0};
+    size_t wanted_n, best = 0;
+    const struct wanted_metric *wanted = wanted_metrics(&wanted_n);
+    for (size_t i = 0; i < wanted_n; i++) {
+        const struct signal_name *name = signal_of_metric(str_of(wanted[i].name));
+        if (name && is_present(run->prometheus, i))
+            series[name->signal] += run->prometheus->series[i] + 1;
+    }
+    for (size_t i = 0; i < SIGNAL_COUNT; i++)
+        if (series[i] > series[best])
+            best = i;
+    return (enum signal)best;
+}
+
+/* What is read of a metric at first: all up to gpu.to. A first fetch has no fetch before it, and
+ * reads from kube.from on what tells of nodes. Without records of nodes it is samples that tell
+ * that they were up: the fullest signal is then read up to kube.to, to see whether they come back.
+ */
+static struct span near_range(const struct run *run, const struct fetch *fetch,
+                              const struct wanted_metric *metric)
+{
+    const struct signal_name *name = signal_of_metric(str_of(metric->name));
+    bool tells = metric->group == METRIC_GROUP_KUBE || !run->nodes_recorded;
+    bool early = !run->prometheus->fetched && tells;
+    bool late = !run->nodes_recorded && name && name->signal == run->fullest;
+    return (struct span){early ? fetch->kube.from : fetch->gpu.from,
+                         late ? fetch->kube.to : fetch->gpu.to};
+}
+
+static void read_near(struct run *run, const struct fetch *fetch)
 {
     size_t wanted_n, n = 0;
     const struct wanted_metric *wanted = wanted_metrics(&wanted_n);
     struct plan_lane *lanes = mem_zalloc(wanted_n, sizeof *lanes);
-    bool nodes_recorded = false;
-    for (size_t i = 0; i < wanted_n; i++)
-        nodes_recorded = nodes_recorded || (strcmp(wanted[i].name, "kube_node_info") == 0 &&
-                                            prometheus->present && prometheus->present[i]);
+    run->fullest = fullest_signal(run);
     for (size_t i = 0; i < wanted_n; i++) {
-        if (prometheus->present && !prometheus->present[i])
-            continue;
-        /* Without records of nodes it is samples that tell that a node was up. */
-        bool wide = wanted[i].group == METRIC_GROUP_KUBE || !nodes_recorded;
-        const struct span *span = wide ? &fetch->kube : &fetch->gpu;
-        if (span->from <= span->to)
+        struct span range = near_range(run, fetch, &wanted[i]);
+        if (is_present(run->prometheus, i))
             lanes[n++] =
-                (struct plan_lane){.metric = &wanted[i], .first = span->from, .last = span->to};
+                (struct plan_lane){.metric = &wanted[i], .first = range.from, .last = range.to};
     }
-    *ret_n = n;
-    return lanes;
+    run_lanes(run, lanes, n);
+    free(lanes);
+}
+
+/* [first, last] of all present metrics of a group; match: more of their selectors. */
+static void read_group(struct run *run, enum metric_group group, const char *match, time_ms first,
+                       time_ms last)
+{
+    size_t wanted_n, n = 0;
+    const struct wanted_metric *wanted = wanted_metrics(&wanted_n);
+    struct wanted_metric *narrowed = mem_zalloc(wanted_n, sizeof *narrowed);
+    struct plan_lane *lanes = mem_zalloc(wanted_n, sizeof *lanes);
+    for (size_t i = 0; i < wanted_n; i++) {
+        narrowed[i] = wanted[i];
+        if (*match && !*wanted[i].match)
+            narrowed[i].match = match;
+        if (wanted[i].group == group && is_present(run->prometheus, i))
+            lanes[n++] = (struct plan_lane){&narrowed[i], first, last};
+    }
+    if (first <= last && run->code == ERR_OK)
+        run_lanes(run, lanes, n);
+    free(lanes);
+    free(narrowed);
+}
+
+/* GPU metrics after the near range, of the exporters that were silent there. */
+static void read_silent_exporters(struct run *run, const struct fetch *fetch)
+{
+    struct strbuf regex = {0}, match = {0};
+    seen_silent_after_regex(run->prometheus->exporters, fetch->hours, fetch->kube.from, &regex);
+    strbuf_addf(&match, "instance=~\"");
+    for (size_t i = 0; i < regex.n; i++)
+        strbuf_addf(&match, strchr("\\\"", regex.text[i]) ? "\\%c" : "%c", regex.text[i]);
+    strbuf_addf(&match, "\"");
+    read_group(run, METRIC_GROUP_GPU, match.n > MATCH_MAX ? "" : match.text, fetch->gpu.to + 1,
+               fetch->kube.to);
+    strbuf_release(&regex);
+    strbuf_release(&match);
+}
+
+/* Where somebody was silent at an edge of the hours, it matters within the reach of a record when
+ * they were heard before, and with what they come back: nodes may have gone, pods ended, devices
+ * moved. While kube-state-metrics is silent everything is read on, else those exporters only. */
+static void read_far(struct run *run, const struct fetch *fetch)
+{
+    time_ms since = fetch->kube.from;
+    struct silence observers = seen_silent(run->prometheus->observers, fetch->hours, since);
+    struct silence exporters = seen_silent(run->prometheus->exporters, fetch->hours, since);
+    if (observers.before && run->prometheus->fetched)
+        read_group(run, METRIC_GROUP_KUBE, "", fetch->kube.from, fetch->gpu.from - 1);
+    if (fetch->gpu.to >= clock_now())
+        return; /* nobody was heard of yet */
+    if (observers.after) {
+        read_group(run, METRIC_GROUP_KUBE, "", fetch->gpu.to + 1, fetch->kube.to);
+        read_group(run, METRIC_GROUP_GPU, "", fetch->gpu.to + 1, fetch->kube.to);
+    } else if (exporters.after) {
+        read_silent_exporters(run, fetch);
+    }
+}
+
+static bool nodes_recorded(const struct prometheus *prometheus)
+{
+    size_t n;
+    const struct wanted_metric *wanted = wanted_metrics(&n);
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(wanted[i].name, "kube_node_info") == 0)
+            return prometheus->present && prometheus->present[i];
+    return false;
 }
 
 static enum err ensure_api(struct prometheus *prometheus, struct run *run, struct error *err)
@@ -198,20 +336,19 @@ enum err prometheus_fetch(struct source *source, const struct fetch *fetch, stru
         return e;
     pthread_mutex_init(&run.lock, NULL);
     pthread_cond_init(&run.home, NULL);
-    size_t n;
-    struct plan_lane *lanes = make_lanes(prometheus, fetch, &n);
+    seen_begin(prometheus->observers);
+    seen_begin(prometheus->exporters);
+    run.nodes_recorded = nodes_recorded(prometheus);
     if (!prometheus->has_gpus)
         intake_note(intake, NOTE_PARTIAL, str_of(http_site_url(prometheus->site)), 1,
                     STR("the server has no metrics of GPUs, only of Kubernetes: is dcgm-exporter "
                         "installed, and scraped by it?"));
-    bool streams = prometheus->api == PROMETHEUS_REMOTE_READ;
-    run.plan = plan_new(lanes, n, streams ? TIME_MAX : STEP_MS, TARGET);
-    run_threads(&run, n);
-    run_report(&run);
+    read_near(&run, fetch);
+    if (run.code == ERR_OK)
+        read_far(&run, fetch);
+    prometheus->fetched |= run.code == ERR_OK;
     if (run.code != ERR_OK && err)
         *err = run.err;
-    plan_free(run.plan);
-    free(lanes);
     pthread_cond_destroy(&run.home);
     pthread_mutex_destroy(&run.lock);
     return run.code;

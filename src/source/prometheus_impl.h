@@ -25,6 +25,10 @@ struct prometheus {
     int in_flight;
     /* By place in wanted_metrics(); NULL before a survey: all are asked for. */
     bool *present;
+    /* Over all fetches: who was heard of when; how many series each wanted metric had. */
+    struct seen *observers, *exporters; /* instances of kube-state-metrics, and with GPUs */
+    uint64_t *series;
+    bool fetched;  /* a fetch went well: seen knows who was there before the next one */
     bool has_gpus; /* of metrics: some are present, or it is not known */
 };
 

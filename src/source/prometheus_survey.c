@@ -21,7 +21,8 @@ struct survey {
     struct tally tally;
     const struct wanted_metric *wanted;
     size_t wanted_n;
-    bool *seen; /* of a list of names: by place in wanted */
+    bool *seen;     /* of a list of names: by place in wanted */
+    uint64_t *most; /* series of a metric at one of the looks */
     uint64_t names;
     struct span window;
     double value; /* of an instant query: the largest */
@@ -135,42 +136,67 @@ static enum err survey_start(struct survey *survey, time_ms *ret, struct error *
     return e == ERR_STOPPED || e == ERR_AUTH ? e : ERR_OK;
 }
 
-/* `metric|metric|…` of the GPU metrics that are there. */
-static const char *add_gpu_names(const struct survey *survey, struct strbuf *query)
+/* `{__name__=~"metric|metric|…",MATCHER}` of the GPU metrics that are there. */
+static void add_gpu_metrics(const struct survey *survey, struct strbuf *query)
 {
-    const char *first = NULL;
+    const char *more = survey->prometheus->matcher, *between = "";
+    strbuf_addf(query, "{__name__=~\"");
     for (size_t i = 0; i < survey->wanted_n; i++) {
         if (survey->wanted[i].group != METRIC_GROUP_GPU || !survey->prometheus->present[i])
             continue;
-        strbuf_addf(query, "%s%s", first ? "|" : "", survey->wanted[i].name);
-        if (!first)
-            first = survey->wanted[i].name;
+        strbuf_addf(query, "%s%s", between, survey->wanted[i].name);
+        between = "|";
     }
-    return first;
+    strbuf_addf(query, "\"%s%s}", *more ? "," : "", more);
 }
 
-static double survey_rate(struct survey *survey)
+static void survey_series(void *context, const struct label *labels, size_t n, double v)
 {
-    const char *more = survey->prometheus->matcher;
-    time_ms length = survey->window.to - survey->window.from, best_t = survey->window.to;
+    struct survey *survey = context;
+    struct str name = labels_get(labels, n, STR("__name__"));
+    survey->value += v;
+    for (size_t i = 0; i < survey->wanted_n; i++)
+        if (str_eq(name, str_of(survey->wanted[i].name)) && v > (double)survey->most[i])
+            survey->most[i] = (uint64_t)v;
+}
+
+/* The most series that each GPU metric had at the looks; the most of all at one of them, *ret_t. */
+static double survey_live(struct survey *survey, time_ms *ret_t)
+{
+    time_ms length = survey->window.to - survey->window.from;
     struct strbuf query = {0};
-    const char *first = NULL;
-    double series = 0;
+    double most = 0;
+    strbuf_addf(&query, "count by (__name__) (");
+    add_gpu_metrics(survey, &query);
+    strbuf_addf(&query, ")");
     for (int i = 0; i < LOOKS; i++) {
         time_ms t = survey->window.to - length / LOOKS * i;
-        strbuf_addf(&query, "count({__name__=~\"");
-        first = add_gpu_names(survey, &query);
-        strbuf_addf(&query, "\"%s%s})", *more ? "," : "", more);
-        double live = survey_ask(survey, &query, t);
-        if (live > series) {
-            series = live;
-            best_t = t;
+        survey->value = 0;
+        prometheus_instant(&survey->asker, strbuf_str(&query), t, survey_series, survey, NULL);
+        if (survey->value > most) {
+            most = survey->value;
+            *ret_t = t;
         }
     }
-    double samples = 0;
-    if (series > 0) {
-        strbuf_addf(&query, "max(count_over_time(%s{%s}[1h]))", first, more);
-        samples = survey_ask(survey, &query, best_t);
+    strbuf_release(&query);
+    return most;
+}
+
+/* Samples an hour of GPU metrics, 0 where it cannot be found out. */
+static double survey_rate(struct survey *survey)
+{
+    time_ms t = survey->window.to;
+    double series = survey_live(survey, &t), samples = 0;
+    size_t fullest = 0;
+    struct strbuf query = {0};
+    for (size_t i = 0; i < survey->wanted_n; i++)
+        if (survey->most[i] > survey->most[fullest])
+            fullest = i;
+    if (series > 0 && survey->most[fullest] > 0) {
+        memcpy(survey->prometheus->series, survey->most, survey->wanted_n * sizeof *survey->most);
+        strbuf_addf(&query, "max(count_over_time(%s{%s}[1h]))", survey->wanted[fullest].name,
+                    survey->prometheus->matcher);
+        samples = survey_ask(survey, &query, t);
     }
     strbuf_release(&query);
     return series * samples;
@@ -265,6 +291,7 @@ enum err prometheus_survey(struct source *source, struct span window, struct spa
     struct survey survey = {.prometheus = prometheus, .window = window};
     survey.wanted = wanted_metrics(&survey.wanted_n);
     survey.seen = mem_zalloc(survey.wanted_n, sizeof *survey.seen);
+    survey.most = mem_zalloc(survey.wanted_n, sizeof *survey.most);
     survey.asker = (struct asker){
         .prometheus = prometheus,
         .client = http_client_new(prometheus->site, progress ? progress->stop : NULL),
@@ -285,5 +312,6 @@ enum err prometheus_survey(struct source *source, struct span window, struct spa
     }
     http_client_free(survey.asker.client);
     free(survey.seen);
+    free(survey.most);
     return e;
 }

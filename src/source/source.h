@@ -20,9 +20,11 @@ struct progress {
 /* Which part of what the source has. Kubernetes records are read over a wider range than samples.
  */
 struct fetch {
-    struct span kube; /* [from, to] of kube-state-metrics series */
-    struct span gpu;  /* [from, to] of everything else */
-    bool whole;       /* the run is this one slice: files deliver all that they have */
+    struct span kube;  /* [from, to] of kube-state-metrics series */
+    struct span gpu;   /* [from, to] of everything else */
+    bool whole;        /* the run is this one slice: files deliver all that they have */
+    struct span hours; /* that are booked: what lies after them and after gpu.to is needed only
+                          where something fell silent */
 };
 
 struct source;
