@@ -61,6 +61,33 @@ enum err cell_read(struct store *store, int64_t key, struct strbuf *ret, bool *r
     return code;
 }
 
+enum err cells_of_place(struct store *store, int64_t day, uint32_t place, struct segment *ret,
+                        size_t *ret_n, struct error *err)
+{
+    uint32_t hours[1 << SEGMENT_BITS] = {0};
+    sqlite3_stmt *get = db_statement(store, STATEMENT_BLOCK_HOURS, err);
+    if (!get)
+        return ERR_STORE;
+    int64_t first = cell_key(day, place, 0);
+    sqlite3_bind_int64(get, 1, first);
+    sqlite3_bind_int64(get, 2, cell_key(day, place + 1, 0));
+    int rc;
+    while ((rc = sqlite3_step(get)) == SQLITE_ROW)
+        hours[sqlite3_column_int64(get, 0) - first] =
+            (uint32_t)sqlite3_column_int64(get, 1) & 0xffffff;
+    enum err code = rc == SQLITE_DONE ? ERR_OK : db_fail(store, rc, "reading rows", err);
+    sqlite3_reset(get);
+    *ret_n = 0;
+    for (uint32_t s = 0; s < 1 << SEGMENT_BITS; s++) {
+        const struct pending_block *block = find(&store->pending, first + s);
+        if (block)
+            hours[s] = block->hours;
+        if (hours[s])
+            ret[(*ret_n)++] = (struct segment){first + s, hours[s]};
+    }
+    return code;
+}
+
 static void mark_day(struct store *store, int64_t day)
 {
     for (size_t i = store->dirty_days_n; i-- > 0;)
@@ -81,7 +108,7 @@ enum err cell_write(struct store *store, int64_t key, uint32_t hours, struct str
     strbuf_add(&block->data, data);
     block->hours = hours;
     pending->bytes += data.n;
-    mark_day(store, key >> PLACE_BITS);
+    mark_day(store, cell_day(key));
     return pending->bytes > PENDING_BYTES_MAX ? cells_flush(store, err) : ERR_OK;
 }
 
@@ -146,7 +173,7 @@ enum err store_settle(struct store *store, struct error *err)
 {
     enum err code = cells_flush(store, err);
     for (size_t i = 0; i < store->dirty_days_n && !code; i++)
-        code = rollup_day(store, store->dirty_days[i], err);
+        code = day_write(store, store->dirty_days[i], err);
     if (!code)
         store->dirty_days_n = 0;
     return code;

@@ -424,8 +424,8 @@ static enum err read_nodes(struct store *store, struct span span, store_node_hou
     sqlite3_stmt *get = db_statement(store, STATEMENT_BLOCKS, err);
     if (!get)
         return ERR_STORE;
-    sqlite3_bind_int64(get, 1, block_key(day_of(span.from), 0));
-    sqlite3_bind_int64(get, 2, block_key(day_of(span.to - 1) + 1, 0));
+    sqlite3_bind_int64(get, 1, cell_key(day_of(span.from), 0, 0));
+    sqlite3_bind_int64(get, 2, cell_key(day_of(span.to - 1) + 1, 0, 0));
     enum err code = ERR_OK;
     int rc = SQLITE_DONE;
     bool more = true;
@@ -433,12 +433,12 @@ static enum err read_nodes(struct store *store, struct span span, store_node_hou
     while (!code && more && (rc = sqlite3_step(get)) == SQLITE_ROW) {
         struct place place;
         int64_t key = sqlite3_column_int64(get, 0);
-        if (!places_get(store, key & ((1 << PLACE_BITS) - 1), &place)) {
+        if (!places_get(store, cell_place(key), &place)) {
             code = db_corrupt(store, "a block of an unknown node", err);
             break;
         }
-        code = block_open(store, block, key >> PLACE_BITS, place.cluster, place.node,
-                          db_text(get, 2), BLOCK_NAMES_KINDS, err);
+        code = block_open(store, block, cell_day(key), place.cluster, place.node, db_text(get, 2),
+                          BLOCK_NAMES_KINDS, err);
         size_t from = 0, to = code ? 0 : block->node_hours_n;
         while (from < to && block->node_hours[from].hour < span.from)
             from++;

@@ -22,6 +22,7 @@
     X(BLOCK_GET, "SELECT data FROM block WHERE key = ?1")                                          \
     X(BLOCK_PUT, "INSERT OR REPLACE INTO block(key, hours, data) VALUES(?1, ?2, ?3)")              \
     X(BLOCK_DROP, "DELETE FROM block WHERE key = ?1")                                              \
+    X(BLOCK_HOURS, "SELECT key, hours FROM block WHERE key >= ?1 AND key < ?2")                    \
     X(BLOCKS_WITH_HOURS,                                                                           \
       "SELECT key FROM block WHERE key >= ?1 AND key < ?2 AND (hours & ?3) != 0")                  \
     X(BLOCKS, "SELECT key, hours, data FROM block WHERE key >= ?1 AND key < ?2")                   \
@@ -29,6 +30,7 @@
     X(DAY_GET, "SELECT sums, nodes FROM day WHERE day = ?1")                                       \
     X(DAY_PUT, "INSERT OR REPLACE INTO day(day, hours, rows, sums, nodes) "                        \
                "VALUES(?1, ?2, ?3, ?4, ?5)")                                                       \
+    X(DAY_KNOWN, "SELECT 1 FROM day WHERE day = ?1")                                               \
     X(DAY_DROP, "DELETE FROM day WHERE day = ?1")                                                  \
     X(FIRST_DAY, "SELECT day, hours FROM day ORDER BY day LIMIT 1")                                \
     X(LAST_DAY, "SELECT day, hours FROM day ORDER BY day DESC LIMIT 1")                            \
@@ -66,7 +68,7 @@ struct dictionary {
     size_t to_room;
 };
 
-/* Nodes that have rows; ids on disk are 1, 2, … A block's key is its day and place. */
+/* Nodes that have rows; ids on disk are 1, 2, … */
 struct place {
     name_t cluster, node;
 };
@@ -95,6 +97,7 @@ struct pending {
 };
 
 struct block;
+struct rollup;
 struct store {
     sqlite3 *db;
     char *path;
@@ -109,6 +112,8 @@ struct store {
     size_t dirty_days_n, dirty_days_room;
     struct block *packing, *reading; /* room for blocks, block.h */
     struct row_batch merged;         /* room for a node's day */
+    struct rollup *rollups[2];       /* of even and of odd days, see days.c */
+    bool in_memory;
     bool writing;
     int reading_depth; /* of store_read_begin */
 };
@@ -156,20 +161,50 @@ static inline int64_t block_key(int64_t day, uint32_t place)
     return day * (1 << PLACE_BITS) + place;
 }
 
+/* A place's day may stand in several blocks, its *segments*, each of other hours: a day that is
+ * booked hour by hour is not packed again each time. */
+#define SEGMENT_BITS 5
+static inline int64_t cell_key(int64_t day, uint32_t place, uint32_t segment)
+{
+    return block_key(day, place) * (1 << SEGMENT_BITS) + segment;
+}
+static inline int64_t cell_day(int64_t key)
+{
+    return key >> (PLACE_BITS + SEGMENT_BITS);
+}
+static inline uint32_t cell_place(int64_t key)
+{
+    return (uint32_t)(key >> SEGMENT_BITS) & ((1u << PLACE_BITS) - 1);
+}
+
 /* cells.c: blocks by key, in a write transaction. */
 /* Hand a block's bytes to `each`; *ret_found false, and no call, where there is none. */
 enum err cell_read(struct store *store, int64_t key, struct strbuf *ret, bool *ret_found,
                    struct error *err);
 enum err cell_write(struct store *store, int64_t key, uint32_t hours, struct str data,
                     struct error *err); /* hours 0: drop it */
+struct segment {
+    int64_t key;
+    uint32_t hours;
+};
+/* The segments of a place's day, [1 << SEGMENT_BITS], in order of key. */
+enum err cells_of_place(struct store *store, int64_t day, uint32_t place, struct segment *ret,
+                        size_t *ret_n, struct error *err);
 enum err cells_flush(struct store *store, struct error *err);
 void cells_forget(struct store *store); /* what is pending */
 void cells_release(struct store *store);
 /* Everything that was appended is in SQLite, and all roll-ups equal their rows. */
 enum err store_settle(struct store *store, struct error *err);
 
-/* rollup.c: make the day's row from its blocks. */
-enum err rollup_day(struct store *store, int64_t day, struct error *err);
+/* days.c: the roll-ups of days that are being written. */
+/* store->packing, which holds hours that the day had nothing of before, was added to the day. */
+/* first: the day is not among dirty_days yet. */
+enum err day_added(struct store *store, int64_t day, uint32_t place, bool first, struct error *err);
+bool day_is_dirty(const struct store *store, int64_t day);
+void day_changed(struct store *store, int64_t day); /* anything else happened to the day */
+void days_forget(struct store *store);              /* what is known of any day */
+void days_release(struct store *store);
+enum err day_write(struct store *store, int64_t day, struct error *err);
 
 struct day {
     int64_t day;

@@ -83,8 +83,8 @@ static enum err open_hours(struct day_rows *rows, uint32_t hours, struct error *
     sqlite3_stmt *get = db_statement(store, STATEMENT_BLOCKS, err);
     if (!get)
         return ERR_STORE;
-    sqlite3_bind_int64(get, 1, block_key(rows->day, 0));
-    sqlite3_bind_int64(get, 2, block_key(rows->day + 1, 0));
+    sqlite3_bind_int64(get, 1, cell_key(rows->day, 0, 0));
+    sqlite3_bind_int64(get, 2, cell_key(rows->day + 1, 0, 0));
     enum err code = ERR_OK;
     int rc = SQLITE_DONE;
     rows->n = 0;
@@ -92,7 +92,7 @@ static enum err open_hours(struct day_rows *rows, uint32_t hours, struct error *
         if (!((uint32_t)sqlite3_column_int64(get, 1) & hours))
             continue;
         struct place place;
-        if (!places_get(store, sqlite3_column_int64(get, 0) & ((1 << PLACE_BITS) - 1), &place)) {
+        if (!places_get(store, cell_place(sqlite3_column_int64(get, 0)), &place)) {
             code = db_corrupt(store, "a block of an unknown node", err);
             break;
         }

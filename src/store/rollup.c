@@ -7,6 +7,7 @@ void rollup_clear(struct rollup *rollup, int64_t day)
     rollup->day = day;
     rollup->sums_n = rollup->nodes_n = rollup->devices_n = 0;
     rollup->hours = 0;
+    rollup->whole = false;
     rollup->rows_n = 0;
     if (rollup->table)
         memset(rollup->table, 0, (rollup->mask + 1) * sizeof *rollup->table);
@@ -107,6 +108,7 @@ static bool same_node_facts(const struct row_facts *facts, const struct node_hou
 void rollup_add_nodes(struct rollup *rollup, const struct block *block, uint32_t place,
                       uint32_t hours)
 {
+    /* Nodes and devices may come again with another segment: they are put together when packed. */
     size_t first_node = rollup->nodes_n, first_device = rollup->devices_n;
     for (size_t i = 0; i < block->node_hours_n; i++) {
         const struct node_hour *hour = &block->node_hours[i];
@@ -131,28 +133,25 @@ void rollup_add_nodes(struct rollup *rollup, const struct block *block, uint32_t
     }
     /* Series are in order of their device. */
     for (size_t s = 0; s < block->series_n && rollup->nodes_n > first_node; s++) {
-        name_t device = block->series[s].key.device;
+        struct rollup_device device = {place, block->series[s].key.device};
         if (block->series[s].hours & hours &&
-            (rollup->devices_n == first_device || rollup->devices[rollup->devices_n - 1] != device))
+            (rollup->devices_n == first_device ||
+             rollup->devices[rollup->devices_n - 1].name != device.name))
             mem_push(rollup->devices, rollup->devices_n, rollup->devices_room, device);
-    }
-    for (size_t i = first_node; i < rollup->nodes_n; i++) {
-        rollup->nodes[i].devices_from = (uint32_t)first_device;
-        rollup->nodes[i].devices_n = (uint32_t)(rollup->devices_n - first_device);
     }
 }
 
-static enum err add_blocks(struct store *store, struct rollup *rollup, struct error *err)
+enum err rollup_add_blocks(struct store *store, struct rollup *rollup, struct error *err)
 {
     sqlite3_stmt *get = db_statement(store, STATEMENT_BLOCKS, err);
     if (!get)
         return ERR_STORE;
-    sqlite3_bind_int64(get, 1, block_key(rollup->day, 0));
-    sqlite3_bind_int64(get, 2, block_key(rollup->day + 1, 0));
+    sqlite3_bind_int64(get, 1, cell_key(rollup->day, 0, 0));
+    sqlite3_bind_int64(get, 2, cell_key(rollup->day + 1, 0, 0));
     enum err code = ERR_OK;
     int rc = SQLITE_DONE;
     while (!code && (rc = sqlite3_step(get)) == SQLITE_ROW) {
-        int64_t id = sqlite3_column_int64(get, 0) & ((1 << PLACE_BITS) - 1);
+        uint32_t id = cell_place(sqlite3_column_int64(get, 0));
         struct place place;
         if (!places_get(store, id, &place)) {
             code = db_corrupt(store, "a block of an unknown node", err);
@@ -161,53 +160,10 @@ static enum err add_blocks(struct store *store, struct rollup *rollup, struct er
         code = block_open(store, store->reading, rollup->day, place.cluster, place.node,
                           db_text(get, 2), BLOCK_NAMES_KINDS, err);
         if (!code)
-            rollup_add(rollup, store->names, store->reading, (uint32_t)id, UINT32_MAX);
+            rollup_add(rollup, store->names, store->reading, id, UINT32_MAX);
     }
     if (!code && rc != SQLITE_DONE)
         code = db_fail(store, rc, "reading rows", err);
     sqlite3_reset(get);
-    return code;
-}
-
-static enum err drop_day(struct store *store, int64_t day, struct error *err)
-{
-    sqlite3_stmt *drop = db_statement(store, STATEMENT_DAY_DROP, err);
-    if (!drop)
-        return ERR_STORE;
-    sqlite3_bind_int64(drop, 1, day);
-    return db_run(store, drop, "dropping a day", err);
-}
-
-static enum err put_day(struct store *store, const struct rollup *rollup, struct error *err)
-{
-    struct strbuf sums = {0}, nodes = {0};
-    enum err code = rollup_pack_sums(store, rollup, &sums, err);
-    if (!code)
-        code = rollup_pack_nodes(store, rollup, &nodes, err);
-    sqlite3_stmt *put = code ? NULL : db_statement(store, STATEMENT_DAY_PUT, err);
-    if (put) {
-        sqlite3_bind_int64(put, 1, rollup->day);
-        sqlite3_bind_int64(put, 2, rollup->hours);
-        sqlite3_bind_int64(put, 3, (sqlite3_int64)rollup->rows_n);
-        sqlite3_bind_blob64(put, 4, sums.text, sums.n, SQLITE_STATIC);
-        sqlite3_bind_blob64(put, 5, nodes.text, nodes.n, SQLITE_STATIC);
-        code = db_run(store, put, "writing a day", err);
-        sqlite3_clear_bindings(put);
-    } else if (!code) {
-        code = ERR_STORE;
-    }
-    strbuf_release(&sums);
-    strbuf_release(&nodes);
-    return code;
-}
-
-enum err rollup_day(struct store *store, int64_t day, struct error *err)
-{
-    struct rollup rollup = {0};
-    rollup_clear(&rollup, day);
-    enum err code = add_blocks(store, &rollup, err);
-    if (!code)
-        code = rollup.hours ? put_day(store, &rollup, err) : drop_day(store, day, err);
-    rollup_release(&rollup);
     return code;
 }

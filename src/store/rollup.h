@@ -16,7 +16,10 @@ struct rollup_node {
     struct row_facts facts;
     uint64_t hours;
     money_t booked;
-    uint32_t devices_from, devices_n; /* in rollup.devices */
+};
+struct rollup_device {
+    uint32_t place;
+    name_t name;
 };
 struct rollup {
     int64_t day;
@@ -24,12 +27,13 @@ struct rollup {
     size_t sums_n, sums_room;
     struct rollup_node *nodes;
     size_t nodes_n, nodes_room;
-    name_t *devices;
+    struct rollup_device *devices;
     size_t devices_n, devices_room;
     uint32_t *table; /* sum + 1; 0 free */
     size_t mask;
     uint32_t hours;
     uint64_t rows_n;
+    bool whole; /* days.c: it equals the blocks of its day */
 };
 void rollup_clear(struct rollup *rollup, int64_t day);
 void rollup_release(struct rollup *rollup);
@@ -39,6 +43,10 @@ void rollup_add(struct rollup *rollup, struct names *names, const struct block *
 void rollup_add_nodes(struct rollup *rollup, const struct block *block, uint32_t place,
                       uint32_t hours);
 
+enum err rollup_add_blocks(struct store *store, struct rollup *rollup, struct error *err);
+
+/* Packing puts sums, nodes and devices in an order that does not depend on the order in which they
+ * were added: equal roll-ups are equal bytes. */
 enum err rollup_pack_sums(struct store *store, const struct rollup *rollup, struct strbuf *ret,
                           struct error *err);
 enum err rollup_pack_nodes(struct store *store, const struct rollup *rollup, struct strbuf *ret,

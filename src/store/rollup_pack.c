@@ -62,50 +62,81 @@ static const size_t key_names[] = {offsetof(struct rollup_sum, key.cluster),
 
 static const struct runs no_runs = {NULL, 0};
 
-static enum err put_names(struct store *store, struct group_writer *group, const void *items,
-                          size_t n, size_t item_size, size_t at, int64_t *values, struct error *err)
+/* A sum's key as it stands on disk, and where the sum is. */
+struct sum_order {
+    uint32_t ids[KEY_NAMES + 2]; /* names, capacity, type */
+    uint32_t index;
+};
+
+static int by_ids(const void *a, const void *b)
 {
-    for (size_t i = 0; i < n; i++) {
-        name_t name;
-        uint32_t id;
-        memcpy(&name, (const char *)items + i * item_size + at, sizeof name);
-        enum err code = dictionary_put(store, name, &id, err);
-        if (code)
-            return code;
-        values[i] = id;
+    const struct sum_order *left = a, *right = b;
+    for (size_t k = 0; k < KEY_NAMES + 2; k++)
+        if (left->ids[k] != right->ids[k])
+            return left->ids[k] < right->ids[k] ? -1 : 1;
+    return 0;
+}
+
+static enum err order_sums(struct store *store, const struct rollup *rollup,
+                           struct sum_order *order, struct error *err)
+{
+    for (size_t i = 0; i < rollup->sums_n; i++) {
+        const struct rollup_sum *sum = &rollup->sums[i];
+        order[i].index = (uint32_t)i;
+        order[i].ids[KEY_NAMES] = (uint32_t)sum->facts.capacity;
+        order[i].ids[KEY_NAMES + 1] = (uint32_t)sum->facts.type;
+        for (size_t k = 0; k < KEY_NAMES; k++) {
+            name_t name;
+            memcpy(&name, (const char *)sum + key_names[k], sizeof name);
+            enum err code = dictionary_put(store, name, &order[i].ids[k], err);
+            if (code)
+                return code;
+        }
     }
-    group_put(group, values, n, no_runs);
+    if (rollup->sums_n)
+        qsort(order, rollup->sums_n, sizeof *order, by_ids);
     return ERR_OK;
 }
 
-static void put_wide(struct group_writer *group, const struct rollup_sum *sums, size_t n, size_t at,
-                     int64_t *values)
+/* The sums being packed, in order. */
+struct ordered {
+    const struct rollup_sum *sums;
+    const struct sum_order *order;
+    size_t n;
+    int64_t *values; /* room for a column */
+};
+
+static const char *figures_of(const struct ordered *sums, size_t i)
+{
+    return (const char *)&sums->sums[sums->order[i].index].figures;
+}
+
+static void put_wide(struct group_writer *group, const struct ordered *sums, size_t at)
 {
     for (int part = 0; part < 3; part++) {
-        for (size_t i = 0; i < n; i++) {
+        for (size_t i = 0; i < sums->n; i++) {
             wide_t v;
-            memcpy(&v, (const char *)&sums[i].figures + at, sizeof v);
-            values[i] = part == 0   ? (int64_t)(v % WIDE_UNIT)
-                        : part == 1 ? (int64_t)(v / WIDE_UNIT)
-                                    : (int64_t)((v / WIDE_UNIT) >> 64);
+            memcpy(&v, figures_of(sums, i) + at, sizeof v);
+            sums->values[i] = part == 0   ? (int64_t)(v % WIDE_UNIT)
+                              : part == 1 ? (int64_t)(v / WIDE_UNIT)
+                                          : (int64_t)((v / WIDE_UNIT) >> 64);
         }
-        group_put(group, values, n, no_runs);
+        group_put(group, sums->values, sums->n, no_runs);
     }
 }
 
-static void put_figures(struct group_writer *group, const struct rollup_sum *sums, size_t n,
-                        int64_t *values)
+static void put_figures(struct group_writer *group, const struct ordered *sums)
 {
     for (size_t f = 0; f < FIGURE_FIELDS; f++)
         for (size_t k = 0; k < figure_fields[f].count; k++) {
             size_t at = figure_fields[f].at + k * (figure_fields[f].wide ? 16 : 8);
             if (figure_fields[f].wide) {
-                put_wide(group, sums, n, at, values);
+                put_wide(group, sums, at);
                 continue;
             }
-            for (size_t i = 0; i < n; i++)
-                memcpy(&values[i], (const char *)&sums[i].figures + at, sizeof *values);
-            group_put(group, values, n, no_runs);
+            for (size_t i = 0; i < sums->n; i++)
+                memcpy(&sums->values[i], figures_of(sums, i) + at, sizeof *sums->values);
+            group_put(group, sums->values, sums->n, no_runs);
         }
 }
 
@@ -113,27 +144,25 @@ enum err rollup_pack_sums(struct store *store, const struct rollup *rollup, stru
                           struct error *err)
 {
     size_t n = rollup->sums_n;
-    int64_t *values = mem_alloc((n + 1) * sizeof *values);
+    struct sum_order *order = mem_alloc((n + 1) * sizeof *order);
+    struct ordered sums = {rollup->sums, order, n, mem_alloc((n + 1) * sizeof(int64_t))};
     struct group_writer group = {0};
-    enum err code = ERR_OK;
-    for (size_t k = 0; k < KEY_NAMES && !code; k++)
-        code = put_names(store, &group, rollup->sums, n, sizeof *rollup->sums, key_names[k], values,
-                         err);
+    enum err code = order_sums(store, rollup, order, err);
+    for (size_t k = 0; k < KEY_NAMES + 2 && !code; k++) {
+        for (size_t i = 0; i < n; i++)
+            sums.values[i] = order[i].ids[k];
+        group_put(&group, sums.values, n, no_runs);
+    }
     if (!code) {
-        for (size_t i = 0; i < n; i++)
-            values[i] = (int64_t)rollup->sums[i].facts.capacity;
-        group_put(&group, values, n, no_runs);
-        for (size_t i = 0; i < n; i++)
-            values[i] = (int64_t)rollup->sums[i].facts.type;
-        group_put(&group, values, n, no_runs);
-        put_figures(&group, rollup->sums, n, values);
+        put_figures(&group, &sums);
         invariant(group.next == SUM_COLUMNS);
     }
     strbuf_clear(ret);
     strbuf_addc(ret, FORMAT);
     varint_put(ret, n);
     group_end(&group, ret);
-    free(values);
+    free(sums.values);
+    free(order);
     return code;
 }
 
@@ -265,55 +294,140 @@ enum {
     NODE_DEVICES,
     NODE_COLUMNS
 };
+#define NODE_KEYS (NODE_CAPACITY + 1) /* columns that tell entries apart */
 
-static int64_t node_field(const struct rollup *rollup, int column, size_t i)
+/* A node's entry as it stands on disk, and a device of a node. */
+struct node_line {
+    int64_t columns[NODE_COLUMNS];
+};
+struct device_line {
+    uint32_t place, id;
+};
+
+static int by_node(const void *a, const void *b)
 {
-    const struct rollup_node *node = &rollup->nodes[i];
-    switch (column) {
-    case NODE_PLACE:
-        return node->place;
-    case NODE_CAPACITY:
-        return (int64_t)node->facts.capacity;
-    case NODE_HOURS:
-        return (int64_t)node->hours;
-    case NODE_BOOKED:
-        return node->booked;
-    default: /* NODE_DEVICES: with the first entry of a place; others of the place share them */
-        return i && rollup->nodes[i - 1].place == node->place ? 0 : node->devices_n;
+    const struct node_line *left = a, *right = b;
+    int64_t order = left->columns[NODE_PLACE] - right->columns[NODE_PLACE];
+    for (int c = 0; c < (int)NODE_KEYS && !order; c++)
+        order = left->columns[c] - right->columns[c];
+    return (order > 0) - (order < 0);
+}
+
+static int by_device(const void *a, const void *b)
+{
+    const struct device_line *left = a, *right = b;
+    if (left->place != right->place)
+        return left->place < right->place ? -1 : 1;
+    return (left->id > right->id) - (left->id < right->id);
+}
+
+/* Entries in order, those that are alike added up. */
+static enum err node_lines(struct store *store, const struct rollup *rollup,
+                           struct node_line *lines, size_t *ret_n, struct error *err)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < rollup->nodes_n; i++) {
+        const struct rollup_node *node = &rollup->nodes[i];
+        struct node_line *line = &lines[i];
+        *line = (struct node_line){{[NODE_PLACE] = node->place,
+                                    [NODE_CAPACITY] = (int64_t)node->facts.capacity,
+                                    [NODE_HOURS] = (int64_t)node->hours,
+                                    [NODE_BOOKED] = node->booked}};
+        for (size_t k = 0; k < NODE_NAMES; k++) {
+            name_t name;
+            uint32_t id;
+            memcpy(&name, (const char *)node + node_names[k], sizeof name);
+            enum err code = dictionary_put(store, name, &id, err);
+            if (code)
+                return code;
+            line->columns[k] = id;
+        }
     }
+    if (rollup->nodes_n)
+        qsort(lines, rollup->nodes_n, sizeof *lines, by_node);
+    for (size_t i = 0; i < rollup->nodes_n; i++) {
+        if (n && by_node(&lines[n - 1], &lines[i]) == 0) {
+            lines[n - 1].columns[NODE_HOURS] += lines[i].columns[NODE_HOURS];
+            lines[n - 1].columns[NODE_BOOKED] += lines[i].columns[NODE_BOOKED];
+        } else {
+            lines[n++] = lines[i];
+        }
+    }
+    *ret_n = n;
+    return ERR_OK;
+}
+
+/* Devices in order, each once; their numbers go to the first line of their place. */
+static enum err device_lines(struct store *store, const struct rollup *rollup,
+                             struct device_line *devices, size_t *ret_n, struct node_line *lines,
+                             size_t lines_n, struct error *err)
+{
+    size_t n = 0, line = 0;
+    for (size_t i = 0; i < rollup->devices_n; i++) {
+        devices[i].place = rollup->devices[i].place;
+        enum err code = dictionary_put(store, rollup->devices[i].name, &devices[i].id, err);
+        if (code)
+            return code;
+    }
+    if (rollup->devices_n)
+        qsort(devices, rollup->devices_n, sizeof *devices, by_device);
+    for (size_t i = 0; i < rollup->devices_n; i++) {
+        if (n && by_device(&devices[n - 1], &devices[i]) == 0)
+            continue;
+        devices[n++] = devices[i];
+        while (line < lines_n && lines[line].columns[NODE_PLACE] != devices[i].place)
+            line++;
+        invariant(line < lines_n); /* devices come with a node-hour of their place */
+        lines[line].columns[NODE_DEVICES]++;
+    }
+    *ret_n = n;
+    return ERR_OK;
 }
 
 enum err rollup_pack_nodes(struct store *store, const struct rollup *rollup, struct strbuf *ret,
                            struct error *err)
 {
-    size_t n = rollup->nodes_n, devices = rollup->devices_n;
-    int64_t *values = mem_alloc(((n > devices ? n : devices) + 1) * sizeof *values);
+    size_t n = 0, devices_n = 0;
+    struct node_line *lines = mem_alloc((rollup->nodes_n + 1) * sizeof *lines);
+    struct device_line *devices = mem_alloc((rollup->devices_n + 1) * sizeof *devices);
+    int64_t *values = mem_alloc((rollup->nodes_n + rollup->devices_n + 1) * sizeof *values);
     struct group_writer group = {0};
-    enum err code = ERR_OK;
-    for (size_t k = 0; k < NODE_NAMES && !code; k++)
-        code = put_names(store, &group, rollup->nodes, n, sizeof *rollup->nodes, node_names[k],
-                         values, err);
-    for (int c = NODE_PLACE; c < NODE_COLUMNS && !code; c++) {
+    enum err code = node_lines(store, rollup, lines, &n, err);
+    if (!code)
+        code = device_lines(store, rollup, devices, &devices_n, lines, n, err);
+    for (int c = 0; c < (int)NODE_COLUMNS && !code; c++) {
         for (size_t i = 0; i < n; i++)
-            values[i] = node_field(rollup, c, i);
+            values[i] = lines[i].columns[c];
         group_put(&group, values, n, no_runs);
     }
-    if (!code)
-        code = put_names(store, &group, rollup->devices, devices, sizeof *rollup->devices, 0,
-                         values, err);
+    for (size_t i = 0; i < devices_n && !code; i++)
+        values[i] = devices[i].id;
+    group_put(&group, values, devices_n, no_runs);
     strbuf_clear(ret);
     strbuf_addc(ret, FORMAT);
     varint_put(ret, n);
-    varint_put(ret, devices);
+    varint_put(ret, devices_n);
     group_end(&group, ret);
+    free(lines);
+    free(devices);
     free(values);
     return code;
 }
 
-static bool set_node_field(const struct store *store, struct rollup_node *node, int column,
+/* A packed day's nodes, laid open. */
+struct nodes {
+    struct rollup_node *items;
+    uint32_t *devices_of; /* [item]: how many of devices are new with it */
+    size_t n;
+    name_t *devices;
+    size_t devices_n;
+};
+
+static bool set_node_field(const struct store *store, struct nodes *nodes, size_t i, int column,
                            int64_t v)
 {
     struct place place;
+    struct rollup_node *node = &nodes->items[i];
     switch (column) {
     case NODE_PLACE:
         node->place = (uint32_t)v;
@@ -328,12 +442,12 @@ static bool set_node_field(const struct store *store, struct rollup_node *node, 
         node->booked = v;
         return true;
     default:
-        node->devices_n = (uint32_t)v;
+        nodes->devices_of[i] = (uint32_t)v;
         return v >= 0 && v <= DEVICES_MAX;
     }
 }
 
-static bool unpack_nodes(const struct store *store, struct str in, struct rollup *ret)
+static bool unpack_nodes(const struct store *store, struct str in, struct nodes *ret)
 {
     uint64_t n, devices;
     struct group_reader group;
@@ -343,42 +457,33 @@ static bool unpack_nodes(const struct store *store, struct str in, struct rollup
     if (!varint_get(&in, &n) || !varint_get(&in, &devices) || n > NODES_MAX ||
         devices > DEVICES_MAX || !group_begin(&group, &in, NODE_COLUMNS + 1))
         return false;
-    ret->nodes = mem_zalloc(n, sizeof *ret->nodes);
-    ret->devices = mem_zalloc(devices, sizeof *ret->devices);
-    ret->nodes_n = n;
-    ret->devices_n = devices;
+    *ret = (struct nodes){mem_zalloc(n, sizeof *ret->items), mem_zalloc(n, sizeof *ret->devices_of),
+                          n, mem_zalloc(devices, sizeof *ret->devices), devices};
     int64_t *values = mem_alloc(((n > devices ? n : devices) + 1) * sizeof *values);
     bool fine = true;
     for (size_t k = 0; k < NODE_NAMES && fine; k++)
-        fine = get_names(store, &group, ret->nodes, n, sizeof *ret->nodes, node_names[k], values);
-    for (int c = NODE_PLACE; c < NODE_COLUMNS && fine; c++) {
+        fine = get_names(store, &group, ret->items, n, sizeof *ret->items, node_names[k], values);
+    for (int c = NODE_PLACE; c < (int)NODE_COLUMNS && fine; c++) {
         fine = group_get(&group, values, n, no_runs);
         for (size_t i = 0; i < n && fine; i++)
-            fine = set_node_field(store, &ret->nodes[i], c, values[i]);
+            fine = set_node_field(store, ret, i, c, values[i]);
     }
     fine = fine && get_names(store, &group, ret->devices, devices, sizeof *ret->devices, 0, values);
     free(values);
     return fine;
 }
 
-enum err rollup_scan_nodes(struct store *store, int64_t day, struct str packed,
-                           const struct scan *scan, struct error *err)
+static enum err hand_over_nodes(struct store *store, int64_t day, const struct nodes *nodes,
+                                const struct scan *scan, struct error *err)
 {
-    char *bytes = with_slack(packed);
-    struct rollup rollup = {0};
-    enum err code = ERR_OK;
-    if (!unpack_nodes(store, (struct str){bytes, packed.n}, &rollup))
-        code = db_corrupt(store, "a day's nodes cannot be read", err);
-    size_t from = 0, last = 0;
-    for (size_t i = 0; i < rollup.nodes_n && !code; i++) {
-        const struct rollup_node *node = &rollup.nodes[i];
-        if (i == 0 || rollup.nodes[i - 1].place != node->place) {
-            from += last;
-            last = node->devices_n;
-            if (from + last > rollup.devices_n) {
-                code = db_corrupt(store, "a day's nodes cannot be read", err);
-                break;
-            }
+    size_t from = 0, to = 0;
+    for (size_t i = 0; i < nodes->n; i++) {
+        const struct rollup_node *node = &nodes->items[i];
+        if (i == 0 || nodes->items[i - 1].place != node->place) {
+            from = to;
+            to += nodes->devices_of[i];
+            if (to > nodes->devices_n)
+                return db_corrupt(store, "a day's nodes cannot be read", err);
         }
         struct place place = store->places.items[node->place - 1];
         struct scan_node each = {
@@ -386,11 +491,26 @@ enum err rollup_scan_nodes(struct store *store, int64_t day, struct str packed,
             .facts = node->facts,
             .hours = node->hours,
             .booked = node->booked,
-            .devices = rollup.devices + from,
-            .devices_n = last};
+            .devices = nodes->devices + from,
+            .devices_n = to - from};
         scan->node(scan->context, &each);
     }
-    rollup_release(&rollup);
+    return ERR_OK;
+}
+
+enum err rollup_scan_nodes(struct store *store, int64_t day, struct str packed,
+                           const struct scan *scan, struct error *err)
+{
+    char *bytes = with_slack(packed);
+    struct nodes nodes = {0};
+    enum err code;
+    if (unpack_nodes(store, (struct str){bytes, packed.n}, &nodes))
+        code = hand_over_nodes(store, day, &nodes, scan, err);
+    else
+        code = db_corrupt(store, "a day's nodes cannot be read", err);
+    free(nodes.items);
+    free(nodes.devices_of);
+    free(nodes.devices);
     free(bytes);
     return code;
 }

@@ -25,12 +25,17 @@ static void parts_of_series(const struct scan *scan, const struct block *block, 
 struct of_day {
     struct store *store;
     const struct scan *scan;
-    struct rollup *nodes; /* room */
-    struct day day;       /* hours: those of the window */
+    struct rollup *nodes; /* room; so are devices */
+    name_t **devices;
+    size_t *devices_room;
+    struct day day; /* hours: those of the window */
 };
 
 static void hand_over_nodes(const struct of_day *of, const struct place *place)
 {
+    size_t n = 0;
+    for (size_t i = 0; i < of->nodes->devices_n; i++)
+        mem_push(*of->devices, n, *of->devices_room, of->nodes->devices[i].name);
     for (size_t i = 0; i < of->nodes->nodes_n; i++) {
         const struct rollup_node *node = &of->nodes->nodes[i];
         struct scan_node each = {
@@ -38,8 +43,8 @@ static void hand_over_nodes(const struct of_day *of, const struct place *place)
             .facts = node->facts,
             .hours = node->hours,
             .booked = node->booked,
-            .devices = of->nodes->devices,
-            .devices_n = node->devices_n};
+            .devices = *of->devices,
+            .devices_n = n};
         of->scan->node(of->scan->context, &each);
     }
 }
@@ -48,7 +53,7 @@ static void hand_over_nodes(const struct of_day *of, const struct place *place)
 static enum err scan_block(const struct of_day *of, int64_t key, struct str packed, bool nodes,
                            struct error *err)
 {
-    int64_t id = key & ((1 << PLACE_BITS) - 1);
+    uint32_t id = cell_place(key);
     struct place place;
     if (!places_get(of->store, id, &place))
         return db_corrupt(of->store, "a block of an unknown node", err);
@@ -68,7 +73,7 @@ static enum err scan_block(const struct of_day *of, int64_t key, struct str pack
         parts_of_series(scan, block, s, of->day.hours);
     if (nodes) {
         rollup_clear(of->nodes, of->day.day);
-        rollup_add_nodes(of->nodes, block, (uint32_t)id, of->day.hours);
+        rollup_add_nodes(of->nodes, block, id, of->day.hours);
         hand_over_nodes(of, &place);
     }
     return ERR_OK;
@@ -80,8 +85,8 @@ static enum err scan_blocks(const struct of_day *of, bool nodes, struct error *e
     sqlite3_stmt *get = db_statement(store, STATEMENT_BLOCKS, err);
     if (!get)
         return ERR_STORE;
-    sqlite3_bind_int64(get, 1, block_key(of->day.day, 0));
-    sqlite3_bind_int64(get, 2, block_key(of->day.day + 1, 0));
+    sqlite3_bind_int64(get, 1, cell_key(of->day.day, 0, 0));
+    sqlite3_bind_int64(get, 2, cell_key(of->day.day + 1, 0, 0));
     enum err code = ERR_OK;
     int rc = SQLITE_DONE;
     while (!code && (rc = sqlite3_step(get)) == SQLITE_ROW)
@@ -149,13 +154,15 @@ enum err store_scan(struct store *store, const struct scan *scan, struct span *r
     struct day *days = NULL;
     size_t n = 0;
     struct rollup nodes = {0};
+    name_t *devices = NULL;
+    size_t devices_room = 0;
     struct span recorded = {0, 0};
     enum err code = store_read_begin(store, err);
     if (code)
         return code;
     code = store_days(store, scan->hours, &days, &n, err);
     for (size_t i = 0; i < n && !code; i++) {
-        struct of_day of = {store, scan, &nodes, days[i]};
+        struct of_day of = {store, scan, &nodes, &devices, &devices_room, days[i]};
         code = scan_day(&of, err);
         widen(&recorded, &of.day);
     }
@@ -163,6 +170,7 @@ enum err store_scan(struct store *store, const struct scan *scan, struct span *r
         code = scan_notes(store, scan, err);
     store_read_end(store);
     rollup_release(&nodes);
+    free(devices);
     free(days);
     if (!code)
         *ret_recorded = recorded;

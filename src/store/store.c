@@ -1,10 +1,13 @@
 /* The store's handle: open, transactions, appends, progress. Reading is in read.c.
  *
- * The unit on disk is a node's UTC day (block.h). An append unpacks the day, takes out the hours
- * that it brings, puts its own in, and packs it again; nothing else on disk is touched. */
+ * The unit on disk is a block: hours of a node's UTC day (block.h). An append writes the hours that
+ * it brings as a segment of the day; blocks that have some of those hours are unpacked, and what is
+ * left of them is packed with it. At the end of the day its segments become one. */
 #include <stdlib.h>
 
 #include "store/block.h"
+
+#define SEGMENTS_MAX 6 /* of a node's day; more are put together */
 #include "store/internal.h"
 
 enum err store_open(const char *path, enum store_mode mode, struct names *names, struct store **ret,
@@ -14,6 +17,7 @@ enum err store_open(const char *path, enum store_mode mode, struct names *names,
     store->path = str_dup(str_of(path));
     store->mode = mode;
     store->names = names;
+    store->in_memory = strcmp(path, ":memory:") == 0;
     store->packing = mem_zalloc(1, sizeof *store->packing);
     store->reading = mem_zalloc(1, sizeof *store->reading);
     enum err code = db_open(store, err);
@@ -44,6 +48,7 @@ void store_close(struct store *store)
     dictionary_release(store);
     places_release(store);
     cells_release(store);
+    days_release(store);
     block_release(store->packing);
     block_release(store->reading);
     row_batch_release(&store->merged);
@@ -74,6 +79,7 @@ void store_rollback(struct store *store)
     store->writing = false;
     store->dirty_days_n = 0;
     cells_forget(store);
+    days_forget(store);
     dictionary_rolled_back(store);
     places_rolled_back(store);
 }
@@ -148,7 +154,7 @@ static enum err read_cell(struct store *store, int64_t key, struct place place,
     struct block *block = store->reading;
     enum err code = cell_read(store, key, &packed, &found, err);
     if (!code && found)
-        code = block_open(store, block, key >> PLACE_BITS, place.cluster, place.node,
+        code = block_open(store, block, cell_day(key), place.cluster, place.node,
                           strbuf_str(&packed), BLOCK_NAMES_ALL, err);
     if (!code && found)
         code = block_rows(store, block, UINT32_MAX, ret, err);
@@ -194,13 +200,22 @@ static int by_key(const void *a, const void *b, void *names)
     return row_key_cmp(names, &left->key, &right->key);
 }
 
+static bool is_in_order(const struct row_batch *rows)
+{
+    for (size_t i = 1; i < rows->rows_n; i++)
+        if (row_key_cmp(rows->names, &rows->rows[i - 1].key, &rows->rows[i].key) > 0)
+            return false;
+    for (size_t i = 1; i < rows->node_hours_n; i++)
+        if (rows->node_hours[i - 1].hour >= rows->node_hours[i].hour)
+            return false;
+    return true;
+}
+
 static void put_in_order(struct row_batch *rows)
 {
-    bool sorted = true;
-    for (size_t i = 1; i < rows->rows_n && sorted; i++)
-        sorted = row_key_cmp(rows->names, &rows->rows[i - 1].key, &rows->rows[i].key) <= 0;
-    if (!sorted)
-        qsort_r(rows->rows, rows->rows_n, sizeof *rows->rows, by_key, rows->names);
+    if (is_in_order(rows))
+        return;
+    qsort_r(rows->rows, rows->rows_n, sizeof *rows->rows, by_key, rows->names);
     /* A day's node-hours are few: insertion sort, the later one of an hour stays. */
     size_t n = 0;
     for (size_t i = 0; i < rows->node_hours_n; i++) {
@@ -262,27 +277,65 @@ static struct piece *pieces_of(const struct row_batch *batch)
     return pieces;
 }
 
-/* Replace the batch's hours of a node's day by its pieces [*at, …) that are of it. */
-static enum err merge_cell(struct store *store, struct place place, int64_t day,
-                           const struct row_batch *batch, const struct piece *pieces, size_t n,
-                           size_t *at, struct error *err)
-{
-    struct row_batch *merged = &store->merged;
+/* A node's day and what a batch has of it: pieces [0, n). */
+struct cell {
+    struct place place;
     uint32_t id;
-    enum err code = places_put(store, place, &id, err);
-    if (code)
-        return code;
-    row_batch_clear(merged);
-    merged->names = store->names;
-    code = read_cell(store, block_key(day, id), place, merged, err);
-    if (code)
-        return code;
-    bool had = merged->rows_n || merged->node_hours_n;
-    take_out(merged, batch->hours);
-    for (; *at < n && pieces[*at].day == day && pieces[*at].place.node == place.node &&
-           pieces[*at].place.cluster == place.cluster;
-         ++*at) {
-        size_t i = pieces[*at].index;
+    int64_t day;
+    const struct row_batch *batch;
+    const struct piece *pieces;
+    size_t n;
+    struct segment segments[1 << SEGMENT_BITS];
+    size_t segments_n;
+};
+
+/* Whether all segments are put together now: at the end of the day, and where there are many. */
+static bool is_time_to_join(const struct store *store, const struct cell *cell, uint32_t replaced)
+{
+    size_t segments = cell->n > 0;
+    uint32_t hours = cell->n ? replaced : 0;
+    for (size_t s = 0; s < cell->segments_n; s++) {
+        segments += (cell->segments[s].hours & ~replaced) != 0;
+        hours |= cell->segments[s].hours & ~replaced;
+    }
+    return segments > SEGMENTS_MAX || (hours >> 23 && segments > 1 && !store->in_memory);
+}
+
+/* Take those segments out of the store that the batch replaces hours of, or all; keep their other
+ * hours in store->merged. */
+static enum err take_segments(struct store *store, const struct cell *cell, bool *ret_any,
+                              uint32_t *ret_used, struct error *err)
+{
+    uint32_t replaced = hours_in_day(cell->batch->hours, cell->day);
+    bool join = is_time_to_join(store, cell, replaced);
+    enum err code = ERR_OK;
+    *ret_any = false;
+    *ret_used = 0;
+    for (size_t s = 0; s < cell->segments_n && !code; s++) {
+        const struct segment *segment = &cell->segments[s];
+        if (!join && !(segment->hours & replaced)) {
+            *ret_used |= 1u << (segment->key & ((1 << SEGMENT_BITS) - 1));
+            continue;
+        }
+        *ret_any = true;
+        if (segment->hours & ~replaced)
+            code = read_cell(store, segment->key, cell->place, &store->merged, err);
+        if (!code)
+            code = cell_write(store, segment->key, 0, STR_NONE, err);
+    }
+    take_out(&store->merged, cell->batch->hours);
+    return code;
+}
+
+/* What is to be written: the batch as it is where it is of this cell alone, else merged. */
+static const struct row_batch *rows_of(struct store *store, const struct cell *cell, bool any)
+{
+    const struct row_batch *batch = cell->batch;
+    if (!any && cell->n == batch->rows_n + batch->node_hours_n && is_in_order(batch))
+        return batch;
+    struct row_batch *merged = &store->merged;
+    for (size_t p = 0; p < cell->n; p++) {
+        size_t i = cell->pieces[p].index;
         if (i < batch->rows_n)
             mem_push(merged->rows, merged->rows_n, merged->rows_room, batch->rows[i]);
         else
@@ -290,9 +343,32 @@ static enum err merge_cell(struct store *store, struct place place, int64_t day,
                      batch->node_hours[i - batch->rows_n]);
     }
     put_in_order(merged);
-    return had || merged->rows_n || merged->node_hours_n
-               ? put_cell(store, block_key(day, id), merged, err)
-               : ERR_OK;
+    return merged;
+}
+
+/* Replace the batch's hours of a node's day by its pieces. */
+static enum err merge_cell(struct store *store, struct cell *cell, struct error *err)
+{
+    bool any, first = !day_is_dirty(store, cell->day);
+    uint32_t used;
+    enum err code = places_put(store, cell->place, &cell->id, err);
+    if (!code)
+        code = cells_of_place(store, cell->day, cell->id, cell->segments, &cell->segments_n, err);
+    if (code)
+        return code;
+    row_batch_clear(&store->merged);
+    store->merged.names = store->names;
+    code = take_segments(store, cell, &any, &used, err);
+    if (code)
+        return code;
+    if (any)
+        day_changed(store, cell->day);
+    const struct row_batch *rows = rows_of(store, cell, any);
+    if (rows->rows_n == 0 && rows->node_hours_n == 0)
+        return ERR_OK;
+    code =
+        put_cell(store, cell_key(cell->day, cell->id, (uint32_t)__builtin_ctz(~used)), rows, err);
+    return code || any ? code : day_added(store, cell->day, cell->id, first, err);
 }
 
 enum err store_append(struct store *store, const struct row_batch *batch, struct error *err)
@@ -304,11 +380,18 @@ enum err store_append(struct store *store, const struct row_batch *batch, struct
     if (!code)
         code = device_hours_put(store, batch, err);
     for (size_t at = 0; at < n && !code;) {
-        struct place place = pieces[at].place;
+        struct cell cell = {.place = pieces[at].place, .batch = batch};
         /* Days of the batch that the node has nothing of are emptied too. */
-        for (int64_t day = day_of(batch->hours.from); day <= day_of(batch->hours.to - 1) && !code;
-             day++)
-            code = merge_cell(store, place, day, batch, pieces, n, &at, err);
+        for (cell.day = day_of(batch->hours.from); cell.day <= day_of(batch->hours.to - 1) && !code;
+             cell.day++) {
+            cell.pieces = &pieces[at];
+            cell.n = 0;
+            while (at < n && pieces[at].day == cell.day &&
+                   pieces[at].place.node == cell.place.node &&
+                   pieces[at].place.cluster == cell.place.cluster)
+                at++, cell.n++;
+            code = merge_cell(store, &cell, err);
+        }
     }
     free(pieces);
     return code;
@@ -320,8 +403,8 @@ static enum err cells_with_hours(struct store *store, const struct day *day, int
     sqlite3_stmt *find = db_statement(store, STATEMENT_BLOCKS_WITH_HOURS, err);
     if (!find)
         return ERR_STORE;
-    sqlite3_bind_int64(find, 1, block_key(day->day, 0));
-    sqlite3_bind_int64(find, 2, block_key(day->day + 1, 0));
+    sqlite3_bind_int64(find, 1, cell_key(day->day, 0, 0));
+    sqlite3_bind_int64(find, 2, cell_key(day->day + 1, 0, 0));
     sqlite3_bind_int64(find, 3, day->hours);
     int rc;
     while ((rc = sqlite3_step(find)) == SQLITE_ROW)
@@ -334,12 +417,13 @@ static enum err cells_with_hours(struct store *store, const struct day *day, int
 static enum err clear_cell(struct store *store, int64_t key, struct span hours, struct error *err)
 {
     struct place place;
-    if (!places_get(store, key & ((1 << PLACE_BITS) - 1), &place))
+    if (!places_get(store, cell_place(key), &place))
         return db_corrupt(store, "a block of an unknown node", err);
     struct row_batch *rest = &store->merged;
     row_batch_clear(rest);
     rest->names = store->names;
-    int64_t day = key >> PLACE_BITS;
+    int64_t day = cell_day(key);
+    day_changed(store, day);
     if (hours_in_day(hours, day) == 0xffffff)
         return cell_write(store, key, 0, STR_NONE, err);
     enum err code = read_cell(store, key, place, rest, err);

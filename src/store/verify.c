@@ -52,7 +52,7 @@ static enum err check_block(struct day_check *check, int64_t key, struct str pac
                             struct error *err)
 {
     struct store *store = check->store;
-    int64_t id = key & ((1 << PLACE_BITS) - 1);
+    uint32_t id = cell_place(key);
     struct place place;
     if (!places_get(store, id, &place))
         return db_corrupt(store, "a block of an unknown node", err);
@@ -60,7 +60,7 @@ static enum err check_block(struct day_check *check, int64_t key, struct str pac
                                packed, BLOCK_NAMES_KINDS, err);
     if (code)
         return code;
-    rollup_add(&check->rollup, store->names, store->reading, (uint32_t)id, UINT32_MAX);
+    rollup_add(&check->rollup, store->names, store->reading, id, UINT32_MAX);
     code = check_balance(store, store->reading, err);
     row_batch_clear(&check->rows);
     return code ? code : block_rows(store, store->reading, UINT32_MAX, &check->rows, err);
@@ -72,8 +72,8 @@ static enum err check_blocks(struct day_check *check, struct error *err)
     sqlite3_stmt *get = db_statement(store, STATEMENT_BLOCKS, err);
     if (!get)
         return ERR_STORE;
-    sqlite3_bind_int64(get, 1, block_key(check->rollup.day, 0));
-    sqlite3_bind_int64(get, 2, block_key(check->rollup.day + 1, 0));
+    sqlite3_bind_int64(get, 1, cell_key(check->rollup.day, 0, 0));
+    sqlite3_bind_int64(get, 2, cell_key(check->rollup.day + 1, 0, 0));
     enum err code = ERR_OK;
     int rc = SQLITE_DONE;
     while (!code && (rc = sqlite3_step(get)) == SQLITE_ROW)

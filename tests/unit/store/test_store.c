@@ -179,6 +179,7 @@ static void assert_equals_model(struct store *store, const struct row_batch *mod
         assert_int_equal(sums.node_hours, want.node_hours);
         assert_int_equal(sums.booked, want.booked);
     }
+    must(store_verify(store, &failure));
     row_batch_release(&got);
     row_batch_release(&expected);
 }
