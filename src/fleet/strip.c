@@ -87,19 +87,15 @@ void strip_append(struct strip *strip, enum signal signal, enum signal_unit unit
     bool ascending = true;
     for (size_t i = 1; i < n; i++)
         ascending &= t[i] > t[i - 1];
-    if (ascending && n) {
-        if (at + n <= strip->n && memcmp(strip->t + at, t, n * sizeof *t) == 0) {
-            clean(strip, signal, unit, v, n, strip->column[signal] + at);
-            strip->filled[signal] = at + n;
-            return;
-        }
-        if (at == strip->n && (at == 0 || t[0] > strip->t[at - 1])) {
-            make_room(strip, n);
-            memcpy(strip->t + at, t, n * sizeof *t);
-            clean(strip, signal, unit, v, n, strip->column[signal] + at);
-            strip->filled[signal] = strip->n = at + n;
-            return;
-        }
+    size_t known = strip->n - at < n ? strip->n - at : n; /* rows that are there already */
+    if (ascending && n && (known == 0 || memcmp(strip->t + at, t, known * sizeof *t) == 0) &&
+        (known || strip->n == 0 || t[0] > strip->t[strip->n - 1])) {
+        make_room(strip, n - known);
+        memcpy(strip->t + strip->n, t + known, (n - known) * sizeof *t);
+        clean(strip, signal, unit, v, n, strip->column[signal] + at);
+        strip->n += n - known;
+        strip->filled[signal] = at + n;
+        return;
     }
     for (size_t i = 0; i < n; i++) {
         int64_t value;

@@ -43,6 +43,18 @@ static size_t place_end(const struct device *device, size_t place)
     return place + 1 < device->places_n ? device->places[place + 1].first : device->samples_n;
 }
 
+/* Are the stamps of this place the first ones of the list? */
+static bool same_stamps(const struct stamp_list *list, const struct device *device, size_t place)
+{
+    size_t first = device->places[place].first, n = place_end(device, place) - first;
+    if (n > list->n || first != 0)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (list->at[i].t != device->sample_t[i])
+            return false;
+    return true;
+}
+
 static void find_lives(struct facts *facts, const struct devices *devices)
 {
     for (size_t i = 0; i < devices->n; i++)
@@ -56,6 +68,8 @@ static void find_lives(struct facts *facts, const struct devices *devices)
             if (node->recorded)
                 continue;
             struct stamp_list *list = &lists[node - facts->nodes];
+            if (same_stamps(list, device, p))
+                continue; /* the GPUs of a node come in one scrape */
             for (size_t s = device->places[p].first; s < place_end(device, p); s++) {
                 struct stamp stamp = {device->sample_t[s],
                                       device_sample_start(device, facts->settings, s)};
