@@ -1,0 +1,701 @@
+/* Whole hours through the engine, the figures worked out by hand: $3.60 a GPU and hour is 1000 nano
+ * a ms, so a minute is 60,000,000 nano. (semantics, sections 3 to 8) */
+#include <math.h>
+
+#include "fleet_fixture.h"
+
+#define MINUTE (MINUTE_MS * NANO_PER_MS)
+#define A "UUID=GPU-a,gpu=0,Hostname=n1,modelName=NVIDIA A100-SXM4-80GB"
+#define B "UUID=GPU-b,gpu=1,Hostname=n1,modelName=NVIDIA A100-SXM4-80GB"
+#define P ",namespace=ns,pod=p,container=c"
+#define NODE "node=n1,provider_id=aws:///x/i-1"
+
+/* ------------------------------------------------------------------ categories */
+
+static void a_busy_hour_is_used_and_slack(void **state)
+{
+    (void)state;
+    struct fleet f;
+    fleet_open(&f, GPU_PRICE);
+    fleet_gpu(&f, A P, 0, 60, 100, 0.75);
+    fleet_book(&f, 0, 1);
+    const struct row *row = fleet_row(&f, 0, "GPU-a", "p");
+    assert_int_equal(row->cost, GPU_PRICE);
+    assert_money(row, USED, 2700000000);
+    assert_money(row, SLACK, 900000000);
+    assert_int_equal(row->state_ms[STATE_BUSY], HOUR_MS);
+    assert_int_equal(row->u, HOUR_MS * 750000000);
+    assert_int_equal(row->e, HOUR_MS * 1000000000);
+    assert_int_equal(row->hist_u_num[15], HOUR_MS); /* [0.75, 0.80) */
+    assert_int_equal(row->hist_e_num[19], HOUR_MS);
+    assert_int_equal(f.rows_n, 1);
+    assert_int_equal(f.hours[0].booked, GPU_PRICE);
+    assert_int_equal(f.hours[0].up_ms, HOUR_MS);
+    /* the first sample has no predecessor */
+    assert_int_equal(row->flags,
+                     FLAG_UP_SAMPLES | FLAG_PRICE_OVERRIDE | FLAG_OWNER_DEFAULT | FLAG_STEP);
+    fleet_close(&f);
+}
+
+static void states_divide_the_dollars_by_their_own_samples(void **state)
+{
+    (void)state;
+    struct fleet f;
+    fleet_open(&f, GPU_PRICE);
+    fleet_gpu(&f, A P, 0, 10, 9, 0.05);   /* idle: 0.05 used, 0.95 held idle */
+    fleet_gpu(&f, A P, 10, 30, 50, 0.20); /* low: 0.20 used, 0.80 slack */
+    fleet_gpu(&f, A P, 30, 60, 50, 0.30); /* busy from 0.30 on */
+    fleet_book(&f, 0, 1);
+    const struct row *row = fleet_row(&f, 0, "GPU-a", "p");
+    assert_int_equal(row->state_ms[STATE_IDLE], 10 * MINUTE_MS);
+    assert_int_equal(row->state_ms[STATE_LOW], 20 * MINUTE_MS);
+    assert_int_equal(row->state_ms[STATE_BUSY], 30 * MINUTE_MS);
+    assert_money(row, HELD_IDLE, 10 * MINUTE * 95 / 100);
+    assert_money(row, SLACK, 20 * MINUTE * 80 / 100 + 30 * MINUTE * 70 / 100);
+    assert_money(row, USED, 10 * MINUTE * 5 / 100 + 20 * MINUTE / 5 + 30 * MINUTE * 3 / 10);
+    fleet_close(&f);
+}
+
+static void a_gap_of_a_held_gpu_is_unobserved_and_not_idle(void **state)
+{
+    (void)state;
+    struct fleet f;
+    fleet_open(&f, GPU_PRICE);
+    fleet_gpu(&f, A P, 0, 20, 100, 1);
+    fleet_gpu(&f, A P, 40, 60, 100, 1);
+    fleet_record(&f, "kube_node_info", NODE, 0, 60, 1);
+    fleet_record(&f, "kube_pod_info", "node=n1,namespace=ns,pod=p,uid=u1", 0, 60, 1);
+    fleet_record(&f, "kube_pod_container_resource_requests",
+                 "node=n1,namespace=ns,pod=p,uid=u1,container=c,resource=nvidia_com_gpu", 0, 60, 1);
+    fleet_book(&f, 0, 1);
+    const struct row *row = fleet_row(&f, 0, "GPU-a", "p");
+    assert_int_equal(row->held_ms, HOUR_MS);
+    assert_int_equal(row->observed_ms, 40 * MINUTE_MS);
+    assert_money(row, UNOBSERVED, 20 * MINUTE);
+    assert_money(row, USED, 40 * MINUTE);
+    assert_money(row, HELD_IDLE, 0);
+    assert_true(row->flags & FLAG_KEPT_DEVICE);
+    fleet_close(&f);
+}
+
+static void an_unheld_gpu_is_stranded_where_another_is_held_and_empty_where_none_is(void **state)
+{
+    (void)state;
+    struct fleet f;
+    fleet_open(&f, GPU_PRICE);
+    fleet_gpu(&f, A P, 0, 30, 100, 1);
+    fleet_gpu(&f, A, 30, 60, 0, 0);
+    fleet_gpu(&f, B, 0, 60, 0, 0);
+    fleet_book(&f, 0, 1);
+    assert_money(fleet_row(&f, 0, "GPU-b", ""), STRANDED, 30 * MINUTE);
+    assert_money(fleet_row(&f, 0, "GPU-b", ""), EMPTY, 30 * MINUTE);
+    assert_money(fleet_row(&f, 0, "GPU-a", ""), EMPTY, 30 * MINUTE);
+    assert_money(fleet_row(&f, 0, "GPU-a", "p"), USED, 30 * MINUTE);
+    fleet_close(&f);
+}
+
+static void work_of_nobody_is_unattributed(void **state)
+{
+    (void)state;
+    struct fleet f;
+    fleet_open(&f, GPU_PRICE);
+    fleet_gpu(&f, A, 0, 15, 10, 0.01);
+    fleet_gpu(&f, A, 15, 60, 9, 0.99); /* e decides: 9 % is no work */
+    fleet_book(&f, 0, 1);
+    const struct row *row = fleet_row(&f, 0, "GPU-a", "");
+    assert_money(row, UNATTRIBUTED, 15 * MINUTE);
+    assert_money(row, EMPTY, 45 * MINUTE);
+    assert_int_equal(row->held_ms, 0);
+    fleet_close(&f);
+}
+
+static void no_price_is_no_money_but_the_hours_count(void **state)
+{
+    (void)state;
+    struct fleet f;
+    fleet_open(&f, 0);
+    fleet_gpu(&f, A P, 0, 60, 100, 1);
+    fleet_book(&f, 0, 1);
+    const struct row *row = fleet_row(&f, 0, "GPU-a", "p");
+    assert_int_equal(row->cost, 0);
+    assert_true(row->flags & FLAG_UNPRICED);
+    assert_int_equal(row->gpu_num, HOUR_MS);
+    assert_int_equal(row->gpu_u_num, HOUR_MS * 1000000000);
+    fleet_close(&f);
+}
+
+/* ------------------------------------------------------------------ where a device is */
+
+static void every_host_called_localhost_is_the_node_of_its_own_address(void **state)
+{
+    (void)state;
+    struct fleet f;
+    fleet_open(&f, GPU_PRICE);
+    fleet_gpu(&f, "UUID=GPU-a,gpu=0,Hostname=localhost,instance=10.0.0.1:9400", 0, 60, 100, 1);
+    fleet_gpu(&f, "UUID=GPU-b,gpu=0,Hostname=localhost,instance=10.0.0.2:9400", 0, 60, 100, 1);
+    fleet_book(&f, 0, 1);
+    assert_string_equal(fleet_text(&f, fleet_row(&f, 0, "GPU-a", "")->key.node), "10.0.0.1");
+    assert_string_equal(fleet_text(&f, fleet_row(&f, 0, "GPU-b", "")->key.node), "10.0.0.2");
+    assert_int_equal(f.hours_n, 2);
+    fleet_close(&f);
+}
+
+static void a_hostname_in_another_case_is_the_node_that_kubernetes_knows(void **state)
+{
+    (void)state;
+    struct fleet f;
+    fleet_open(&f, GPU_PRICE);
+    fleet_record(&f, "kube_node_info", NODE, 0, 60, 1);
+    fleet_gpu(&f, "UUID=GPU-a,gpu=0,hostname=N1" P, 0, 60, 100, 1);
+    fleet_book(&f, 0, 1);
+    assert_int_equal(f.hours_n, 1);
+    assert_string_equal(fleet_text(&f, f.hours[0].node), "n1");
+    fleet_close(&f);
+}
+
+static void a_hostname_that_is_a_pod_is_that_pods_node(void **state)
+{
+    (void)state;
+    struct fleet f;
+    fleet_open(&f, GPU_PRICE);
+    fleet_record(&f, "kube_node_info", NODE, 0, 60, 1);
+    fleet_record(&f, "kube_pod_info", "node=n1,namespace=mon,pod=dcgm-x2,uid=u9", 0, 60, 1);
+    fleet_gpu(&f, "UUID=GPU-a,gpu=0,Hostname=dcgm-x2" P, 0, 60, 100, 1);
+    fleet_book(&f, 0, 1);
+    assert_int_equal(f.hours_n, 1);
+    assert_string_equal(fleet_text(&f, f.hours[0].node), "n1");
+    fleet_close(&f);
+}
+
+static void replicas_of_a_uuid_are_one_device(void **state)
+{
+    (void)state;
+    struct fleet f;
+    fleet_open(&f, GPU_PRICE);
+    fleet_gpu(&f, "UUID=GPU-a::0,gpu=0,Hostname=n1,namespace=ns,pod=p,container=c", 0, 60, 80, .8);
+    fleet_gpu(&f, "UUID=GPU-a::3,gpu=0,Hostname=n1,namespace=ns,pod=q,container=c", 0, 60, 80, .8);
+    fleet_book(&f, 0, 1);
+    assert_int_equal(f.hours[0].booked, GPU_PRICE); /* one GPU, not two */
+    assert_int_equal(f.hours[0].gpus, 1);
+    const struct row *p = fleet_row(&f, 0, "GPU-a", "p"), *q = fleet_row(&f, 0, "GPU-a", "q");
+    assert_int_equal(p->cost, GPU_PRICE / 2);
+    assert_int_equal(q->cost, GPU_PRICE / 2);
+    assert_true(p->flags & FLAG_SHARED_ESTIMATE);
+    assert_int_equal(p->share_den, 2);
+    assert_int_equal(p->gpu_num, HOUR_MS);
+    fleet_close(&f);
+}
+
+static void both_copies_of_an_ha_pair_are_one_sample(void **state)
+{
+    (void)state;
+    static const char *const copies[] = {A P ",prometheus_replica=0", A P ",prometheus_replica=1"};
+    struct fleet f;
+    fleet_open(&f, GPU_PRICE);
+    for (int i = 0; i < 2; i++) {
+        fleet_gpu(&f, copies[i], 0, 60, 100, 0.5);
+        fleet_samples(&f, "DCGM_FI_DEV_POWER_USAGE", copies[i], 0, 60, 400);
+        fleet_samples(&f, "DCGM_FI_DEV_FB_USED", copies[i], 0, 60, 1000);
+    }
+    fleet_book(&f, 0, 1);
+    assert_int_equal(f.rows_n, 1);
+    const struct row *row = fleet_row(&f, 0, "GPU-a", "p");
+    assert_int_equal(row->cost, GPU_PRICE);
+    assert_int_equal(row->u, HOUR_MS * 500000000);
+    assert_int_equal(row->energy_mj, INT64_C(400) * 3600 * 1000); /* 400 Wh, once */
+    assert_int_equal(row->mem_max_bytes, 1000 * 1048576);
+    assert_int_equal(row->share_den, 1);
+    fleet_close(&f);
+}
+
+static void a_device_that_moves_leaves_its_old_node(void **state)
+{
+    (void)state;
+    struct fleet f;
+    fleet_open(&f, GPU_PRICE);
+    fleet_gpu(&f, "UUID=GPU-a,gpu=0,Hostname=n1", 0, 60, 0, 0);
+    fleet_gpu(&f, "UUID=GPU-m,gpu=1,Hostname=n1", 0, 20, 0, 0);
+    fleet_gpu(&f, "UUID=GPU-m,gpu=1,Hostname=n2", 40, 60, 0, 0);
+    fleet_gpu(&f, "UUID=GPU-b,gpu=0,Hostname=n2", 0, 60, 0, 0);
+    fleet_book(&f, 0, 1);
+    assert_int_equal(f.hours_n, 2);
+    int64_t on[2] = {0};
+    for (size_t i = 0; i < f.rows_n; i++)
+        if (strcmp(fleet_text(&f, f.rows[i].key.device), "GPU-m") == 0)
+            on[strcmp(fleet_text(&f, f.rows[i].key.node), "n1") != 0] += f.rows[i].gpu_num;
+    assert_int_equal(on[0], 20 * MINUTE_MS);
+    assert_int_equal(on[1], 20 * MINUTE_MS);
+    fleet_close(&f);
+}
+
+/* ------------------------------------------------------------------ telemetry that lies */
+
+static void a_counter_that_stands_while_power_is_drawn_is_an_old_text(void **state)
+{
+    (void)state;
+    struct fleet f;
+    fleet_open(&f, GPU_PRICE);
+    fleet_gpu(&f, A P, 0, 60, 100, 1);
+    fleet_samples(&f, "DCGM_FI_DEV_POWER_USAGE", A P, 0, 60, 100);
+    fleet_record(&f, "kube_node_info", NODE, 0, 60, 1);
+    for (int i = 1; i <= 120; i++) { /* grows for 20 minutes, then stands */
+        int grown = i < 40 ? i : 40;
+        fleet_sample(&f, "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", A P, i * SCRAPE_MS,
+                     3000000.0 * grown);
+    }
+    fleet_book(&f, 0, 1);
+    const struct row *row = fleet_row(&f, 0, "GPU-a", "p");
+    assert_int_equal(row->observed_ms, 20 * MINUTE_MS);
+    assert_int_equal(row->held_ms, HOUR_MS); /* labels hold also where values are absent */
+    assert_money(row, UNOBSERVED, 40 * MINUTE);
+    assert_money(row, USED, 20 * MINUTE);
+    assert_int_equal(row->energy_mj, 40 * 3000000); /* 30 s of power before the first, 39 grown */
+    fleet_close(&f);
+}
+
+static void a_counter_that_stands_for_less_than_five_minutes_is_believed(void **state)
+{
+    (void)state;
+    struct fleet f;
+    fleet_open(&f, GPU_PRICE);
+    fleet_gpu(&f, A P, 0, 60, 100, 1);
+    fleet_samples(&f, "DCGM_FI_DEV_POWER_USAGE", A P, 0, 60, 100);
+    for (int i = 1; i <= 120; i++) /* stands from minute 20 to 24.5 */
+        fleet_sample(&f, "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", A P, i * SCRAPE_MS,
+                     3000000.0 * (i >= 40 && i < 50 ? 40 : i));
+    fleet_book(&f, 0, 1);
+    assert_int_equal(fleet_row(&f, 0, "GPU-a", "p")->observed_ms, HOUR_MS);
+    fleet_close(&f);
+}
+
+static void a_lost_xid_that_stays_ends_with_the_first_activity(void **state)
+{
+    (void)state;
+    struct fleet f;
+    fleet_open(&f, GPU_PRICE);
+    fleet_gpu(&f, A P, 0, 20, 100, 1);
+    fleet_samples(&f, "DCGM_FI_DEV_XID_ERRORS", A P, 0, 20, 0);
+    fleet_samples(&f, "DCGM_FI_DEV_XID_ERRORS", A P, 20, 60, 79); /* sticky */
+    fleet_gpu(&f, A P, 40, 60, 100, 1);                           /* and it works again */
+    fleet_book(&f, 0, 1);
+    const struct row *row = fleet_row(&f, 0, "GPU-a", "p");
+    assert_money(row, UNHEALTHY, 20 * MINUTE);
+    assert_money(row, USED, 40 * MINUTE);
+    fleet_close(&f);
+}
+
+static void another_xid_is_no_loss(void **state)
+{
+    (void)state;
+    struct fleet f;
+    fleet_open(&f, GPU_PRICE);
+    fleet_gpu(&f, A P, 0, 60, 100, 1);
+    fleet_samples(&f, "DCGM_FI_DEV_XID_ERRORS", A P, 0, 60, 31);
+    fleet_book(&f, 0, 1);
+    assert_money(fleet_row(&f, 0, "GPU-a", "p"), UNHEALTHY, 0);
+    fleet_close(&f);
+}
+
+static void profiling_of_zero_beside_a_busy_gpu_is_stuck(void **state)
+{
+    (void)state;
+    struct fleet f;
+    fleet_open(&f, GPU_PRICE);
+    fleet_gpu(&f, A P, 0, 60, 50, 0);
+    fleet_book(&f, 0, 1);
+    const struct row *row = fleet_row(&f, 0, "GPU-a", "p");
+    assert_true(row->flags & FLAG_STUCK_COUNTER);
+    assert_true(row->flags & FLAG_U_UTIL);
+    assert_int_equal(row->u, HOUR_MS * 500000000);
+    fleet_close(&f);
+}
+
+static void gpu_util_scaled_to_one_is_read_as_a_ratio(void **state)
+{
+    (void)state;
+    struct fleet f;
+    fleet_open(&f, GPU_PRICE);
+    fleet_samples(&f, "DCGM_FI_DEV_GPU_UTIL", A P, 0, 60, 0.62);
+    fleet_samples(&f, "DCGM_FI_PROF_GR_ENGINE_ACTIVE", A P, 0, 60, 0.60);
+    fleet_book(&f, 0, 1);
+    const struct row *row = fleet_row(&f, 0, "GPU-a", "p");
+    assert_int_equal(row->e, HOUR_MS * 620000000);
+    assert_true(row->flags & FLAG_UNIT_GUESS);
+    fleet_close(&f);
+}
+
+static void fractions_of_a_percent_beside_an_engine_that_rests_stay_percent(void **state)
+{
+    (void)state;
+    struct fleet f;
+    fleet_open(&f, GPU_PRICE);
+    fleet_samples(&f, "DCGM_FI_DEV_GPU_UTIL", A P, 0, 60, 0.62);
+    fleet_samples(&f, "DCGM_FI_PROF_GR_ENGINE_ACTIVE", A P, 0, 60, 0.006);
+    fleet_book(&f, 0, 1);
+    const struct row *row = fleet_row(&f, 0, "GPU-a", "p");
+    assert_int_equal(row->e, HOUR_MS * 6200000);
+    assert_false(row->flags & FLAG_UNIT_GUESS);
+    assert_money(row, HELD_IDLE, 60 * MINUTE * 994 / 1000);
+    fleet_close(&f);
+}
+
+static void whole_percents_of_an_idle_fleet_are_never_taken_for_ratios(void **state)
+{
+    (void)state;
+    struct fleet f;
+    fleet_open(&f, GPU_PRICE);
+    fleet_samples(&f, "DCGM_FI_DEV_GPU_UTIL", A P, 0, 60, 1);
+    fleet_samples(&f, "DCGM_FI_DEV_GPU_UTIL", B P, 0, 60, 0);
+    fleet_book(&f, 0, 1);
+    assert_int_equal(fleet_row(&f, 0, "GPU-a", "p")->e, HOUR_MS * 10000000);
+    fleet_close(&f);
+}
+
+/* ------------------------------------------------------------------ MIG */
+
+static void a_layout_that_changes_is_charged_by_what_was_there(void **state)
+{
+    (void)state;
+    struct fleet f;
+    fleet_open(&f, GPU_PRICE);
+    const char *gr = "DCGM_FI_PROF_GR_ENGINE_ACTIVE";
+    fleet_samples(&f, gr, A ",GPU_I_ID=1,GPU_I_PROFILE=3g.40gb" P, 0, 30, 0.5);
+    fleet_samples(&f, gr, A ",GPU_I_ID=2,GPU_I_PROFILE=4g.40gb", 0, 30, 0);
+    fleet_samples(&f, gr, A ",GPU_I_ID=7,GPU_I_PROFILE=1g.10gb,namespace=ns,pod=q,container=c", 30,
+                  60, 1);
+    fleet_book(&f, 0, 1);
+    const struct row *three = fleet_row(&f, 0, "GPU-a/1", "p");
+    const struct row *four = fleet_row(&f, 0, "GPU-a/2", "");
+    const struct row *one = fleet_row(&f, 0, "GPU-a/7", "q");
+    const struct row *rest = fleet_row(&f, 0, "GPU-a", "");
+    /* 3/7, 4/7 and 1/7 of half a device-hour, 6/7 left over: to the nano by largest remainder */
+    assert_in_range(three->cost, 771428571, 771428572);
+    assert_in_range(four->cost, 1028571428, 1028571429);
+    assert_in_range(one->cost, 257142857, 257142858);
+    assert_in_range(rest->category[CATEGORY_UNPARTITIONED], 1542857142, 1542857143);
+    assert_int_equal(three->cost + four->cost + one->cost + rest->cost, GPU_PRICE);
+    assert_int_equal(three->share_den, 7);
+    assert_int_equal(three->gpu_num, 3 * 30 * MINUTE_MS);
+    assert_money(four, STRANDED, four->cost);
+    fleet_close(&f);
+}
+
+static void a_board_s_power_is_shared_out_to_its_instances(void **state)
+{
+    (void)state;
+    struct fleet f;
+    fleet_open(&f, GPU_PRICE);
+    const char *one = A ",GPU_I_ID=1,GPU_I_PROFILE=3g.40gb" P;
+    const char *two = A ",GPU_I_ID=2,GPU_I_PROFILE=2g.20gb";
+    fleet_samples(&f, "DCGM_FI_PROF_GR_ENGINE_ACTIVE", one, 0, 60, 0.5);
+    fleet_samples(&f, "DCGM_FI_PROF_GR_ENGINE_ACTIVE", two, 0, 60, 0);
+    fleet_samples(&f, "DCGM_FI_DEV_POWER_USAGE", one, 0, 60, 280); /* repeated, not added */
+    fleet_samples(&f, "DCGM_FI_DEV_POWER_USAGE", two, 0, 60, 280);
+    fleet_book(&f, 0, 1);
+    assert_int_equal(fleet_row(&f, 0, "GPU-a/1", "p")->energy_mj, INT64_C(120) * 3600000);
+    assert_int_equal(fleet_row(&f, 0, "GPU-a/2", "")->energy_mj, INT64_C(80) * 3600000);
+    assert_int_equal(fleet_row(&f, 0, "GPU-a", "")->energy_mj, INT64_C(80) * 3600000);
+    fleet_close(&f);
+}
+
+static void gpu_util_of_an_instance_is_no_measurement(void **state)
+{
+    (void)state;
+    struct fleet f;
+    fleet_open(&f, GPU_PRICE);
+    fleet_samples(&f, "DCGM_FI_DEV_GPU_UTIL", A ",GPU_I_ID=1,GPU_I_PROFILE=7g.80gb" P, 0, 60, 0);
+    fleet_samples(&f, "DCGM_FI_DEV_FB_USED", A ",GPU_I_ID=1,GPU_I_PROFILE=7g.80gb" P, 0, 60, 9);
+    fleet_book(&f, 0, 1);
+    assert_money(fleet_row(&f, 0, "GPU-a/1", "p"), UNOBSERVED, GPU_PRICE);
+    fleet_close(&f);
+}
+
+/* ------------------------------------------------------------------ sharing */
+
+static void a_hundred_pods_on_one_device_hold_a_hundredth_each(void **state)
+{
+    (void)state;
+    struct fleet f;
+    fleet_open(&f, GPU_PRICE);
+    for (int i = 0; i < 100; i++) {
+        char labels[200];
+        snprintf(labels, sizeof labels, A ",namespace=ns,container=c,pod=p%02d,vgpu=%d", i, i);
+        fleet_gpu(&f, labels, 0, 60, 80, 0.8);
+    }
+    fleet_book(&f, 0, 1);
+    assert_int_equal(f.rows_n, 100);
+    for (size_t i = 0; i < f.rows_n; i++) {
+        assert_int_equal(f.rows[i].cost, GPU_PRICE / 100);
+        assert_money(&f.rows[i], USED, GPU_PRICE / 125);
+    }
+    fleet_close(&f);
+}
+
+static void replicas_that_nobody_has_are_unheld(void **state)
+{
+    (void)state;
+    struct fleet f;
+    fleet_open(&f, GPU_PRICE);
+    fleet_record(&f, "kube_node_info", NODE, 0, 60, 1);
+    fleet_record(&f, "kube_node_labels", "node=n1,label_nvidia_com_gpu_replicas=4", 0, 60, 1);
+    fleet_gpu(&f, A P ",vgpu=0", 0, 60, 100, 1);
+    fleet_gpu(&f, A P ",vgpu=1", 0, 60, 100, 1);
+    fleet_gpu(&f, A ",namespace=ns,pod=q,container=c,vgpu=2", 0, 60, 100, 1);
+    fleet_book(&f, 0, 1);
+    assert_int_equal(fleet_row(&f, 0, "GPU-a", "p")->cost, GPU_PRICE / 2);
+    assert_int_equal(fleet_row(&f, 0, "GPU-a", "q")->cost, GPU_PRICE / 4);
+    assert_money(fleet_row(&f, 0, "GPU-a", ""), STRANDED, GPU_PRICE / 4);
+    fleet_close(&f);
+}
+
+static void add_shared_pod(struct fleet *f, const char *name, const char *resource, double amount)
+{
+    char labels[200];
+    snprintf(labels, sizeof labels, "node=n1,namespace=ns,pod=%s,uid=u-%s", name, name);
+    fleet_record(f, "kube_pod_info", labels, 0, 60, 1);
+    snprintf(labels, sizeof labels, "node=n1,namespace=ns,pod=%s,uid=u-%s,container=c,resource=%s",
+             name, name, resource);
+    fleet_record(f, "kube_pod_container_resource_requests", labels, 0, 60, amount);
+    snprintf(labels, sizeof labels, A ",namespace=ns,container=c,pod=%s", name);
+    fleet_gpu(f, labels, 0, 60, 100, 1);
+}
+
+static void fractions_hold_what_they_ask_for_and_the_rest_is_unheld(void **state)
+{
+    (void)state;
+    struct fleet f;
+    fleet_open(&f, GPU_PRICE);
+    fleet_record(&f, "kube_node_info", NODE, 0, 60, 1);
+    add_shared_pod(&f, "p", "nvidia_com_gpucores", 30);
+    add_shared_pod(&f, "q", "alibabacloud_com_gpu_milli", 125);
+    fleet_book(&f, 0, 1);
+    assert_int_equal(fleet_row(&f, 0, "GPU-a", "p")->cost, GPU_PRICE * 30 / 100);
+    assert_int_equal(fleet_row(&f, 0, "GPU-a", "q")->cost, GPU_PRICE * 125 / 1000);
+    assert_int_equal(fleet_row(&f, 0, "GPU-a", "")->cost, GPU_PRICE * 575 / 1000);
+    fleet_close(&f);
+}
+
+/* Thousandths that do not divide each other, more than the device has, on a node of 7 GPUs: the
+ * shares are exact in spite of their denominators, and the weighted times are rounded. */
+static void odd_fractions_beyond_the_kept_denominator_still_balance(void **state)
+{
+    (void)state;
+    struct fleet f;
+    fleet_open(&f, 3333333331);
+    fleet_record(&f, "kube_node_info", NODE, 0, 60, 1);
+    static const double milli[] = {997, 991, 983, 977, 971, 967, 953};
+    for (int i = 0; i < 7; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "p%d", i);
+        add_shared_pod(&f, name, "alibabacloud_com_gpu_milli", milli[i]);
+        snprintf(name, sizeof name, "%d", i);
+        char labels[100];
+        snprintf(labels, sizeof labels, "UUID=GPU-x%d,gpu=%d,Hostname=n1", i, i + 1);
+        if (i < 6)
+            fleet_gpu(&f, labels, 0, 60, 0, 0);
+    }
+    fleet_book(&f, 0, 1);
+    assert_int_equal(f.hours[0].booked, INT64_C(7) * 3333333331);
+    int64_t sum = 0;
+    for (int i = 0; i < 7; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "p%d", i);
+        const struct row *row = fleet_row(&f, 0, "GPU-a", name);
+        int64_t ideal = (int64_t)(3333333331.0 * milli[i] / 6839 + 0.5);
+        assert_in_range(row->cost, ideal - 1, ideal + 1);
+        assert_int_equal(row->share_den, milli[i] == 977 ? 7 : SHARE_DEN_MAX); /* 977 / 6839 */
+        sum += row->gpu_num * SHARE_DEN_MAX / row->share_den;
+    }
+    assert_in_range(sum, HOUR_MS * SHARE_DEN_MAX - 7, HOUR_MS * SHARE_DEN_MAX + 7);
+    fleet_close(&f);
+}
+
+/* ------------------------------------------------------------------ work counters */
+
+static const struct row *book_work(struct fleet *f)
+{
+    fleet_gpu(f, A P, 0, 60, 100, 1);
+    fleet_book(f, 0, 1);
+    return fleet_row(f, 0, "GPU-a", "p");
+}
+
+static void a_counter_that_restarts_counts_from_nothing(void **state)
+{
+    (void)state;
+    struct fleet f;
+    fleet_open(&f, GPU_PRICE);
+    const char *tokens = "vllm:generation_tokens_total", *who = "namespace=ns,pod=p";
+    fleet_sample(&f, tokens, who, -MINUTE_MS, 1000);
+    fleet_sample(&f, tokens, who, MINUTE_MS, 1500);
+    fleet_sample(&f, tokens, who, 2 * MINUTE_MS, 40);
+    fleet_sample(&f, tokens, who, 3 * MINUTE_MS, 100);
+    assert_int_equal(book_work(&f)->work[WORK_GENERATION_TOKENS], 500 + 40 + 60);
+    fleet_close(&f);
+}
+
+static void a_sample_that_is_no_number_is_no_restart(void **state)
+{
+    (void)state;
+    struct fleet f;
+    fleet_open(&f, GPU_PRICE);
+    const char *tokens = "vllm:generation_tokens_total", *who = "namespace=ns,pod=p";
+    fleet_sample(&f, tokens, who, MINUTE_MS, 1000);
+    fleet_sample(&f, tokens, who, 2 * MINUTE_MS, (double)NAN);
+    fleet_sample(&f, tokens, who, 3 * MINUTE_MS, -1);
+    fleet_sample(&f, tokens, who, 4 * MINUTE_MS, 1e300);
+    fleet_sample(&f, tokens, who, 5 * MINUTE_MS, 1007);
+    assert_int_equal(book_work(&f)->work[WORK_GENERATION_TOKENS], 7);
+    fleet_close(&f);
+}
+
+static void an_increase_without_a_row_is_reported_apart(void **state)
+{
+    (void)state;
+    struct fleet f;
+    fleet_open(&f, GPU_PRICE);
+    fleet_sample(&f, "vllm:prompt_tokens_total", "namespace=ns,pod=elsewhere", MINUTE_MS, 0);
+    fleet_sample(&f, "vllm:prompt_tokens_total", "namespace=ns,pod=elsewhere", 2 * MINUTE_MS, 12);
+    book_work(&f);
+    bool told = false;
+    for (size_t i = 0; i < f.notes_n; i++)
+        told = told || (f.notes[i].kind == NOTE_UNPLACED && f.notes[i].count == 12);
+    assert_true(told);
+    fleet_close(&f);
+}
+
+/* ------------------------------------------------------------------ however it is cut */
+
+/* Nodes with plain, shared and split devices, gaps, pods that come and go. */
+static void feed(struct fleet *f, uint64_t seed, int from, int to)
+{
+    struct random random = {seed};
+    for (int g = 0; g < 12; g++) {
+        bool mig = g % 4 == 3;
+        for (int piece = 0; piece < 60; piece++) {
+            char labels[240];
+            int at = piece * 6;
+            int pod = (int)random_below(&random, 5);
+            double percent = (double)random_below(&random, 101), sm = percent / 100 * 0.8;
+            bool silent = random_below(&random, 8) == 0;
+            snprintf(labels, sizeof labels,
+                     "UUID=GPU-%d,gpu=%d,Hostname=n%d,modelName=NVIDIA A100%s%s", g, g % 4, g / 4,
+                     mig ? ",GPU_I_PROFILE=3g.40gb,GPU_I_ID=" : "",
+                     mig ? (piece / 20 == 1 ? "2" : "1") : "");
+            if (pod < 4)
+                snprintf(labels + strlen(labels), sizeof labels - strlen(labels),
+                         ",namespace=ns,container=c,pod=p%d", pod);
+            if (silent || at < from || at >= to)
+                continue;
+            if (!mig)
+                fleet_samples(f, "DCGM_FI_DEV_GPU_UTIL", labels, at, at + 6, percent);
+            fleet_samples(f, "DCGM_FI_PROF_SM_ACTIVE", labels, at, at + 6, sm);
+            fleet_samples(f, "DCGM_FI_DEV_POWER_USAGE", labels, at, at + 6, 70 + percent * 3);
+        }
+    }
+}
+
+static void assert_same_rows(const struct fleet *a, const struct fleet *b)
+{
+    assert_int_equal(a->rows_n, b->rows_n);
+    for (size_t i = 0; i < a->rows_n; i++) {
+        struct row x = a->rows[i], y = b->rows[i];
+        const name_t *p = &x.key.cluster, *q = &y.key.cluster;
+        for (size_t k = 0; k < 8; k++)
+            assert_string_equal(fleet_text(a, p[k]), fleet_text(b, q[k]));
+        assert_string_equal(fleet_text(a, x.facts.workload), fleet_text(b, y.facts.workload));
+        x.key = y.key;
+        x.facts = y.facts;
+        assert_memory_equal(&x, &y, sizeof x);
+    }
+}
+
+static void four_threads_book_the_same_as_one(void **state)
+{
+    (void)state;
+    struct random random = random_new();
+    for (int round = 0; round < 3; round++) {
+        uint64_t seed = random_next(&random);
+        struct fleet one, four;
+        fleet_open(&one, 3456789013);
+        fleet_open(&four, 3456789013);
+        four.threads = 4;
+        feed(&one, seed, 0, 360);
+        feed(&four, seed, 0, 360);
+        fleet_book(&one, 0, 6);
+        fleet_book(&four, 0, 6);
+        assert_true(one.rows_n > 40);
+        assert_same_rows(&one, &four);
+        fleet_close(&one);
+        fleet_close(&four);
+    }
+}
+
+static int by_key(const void *a, const void *b, void *names)
+{
+    return row_key_cmp(names, &((const struct row *)a)->key, &((const struct row *)b)->key);
+}
+
+/* With the carry, and samples an hour to both sides as sources read them. */
+static void slices_book_the_same_as_the_whole(void **state)
+{
+    (void)state;
+    struct random random = random_new();
+    for (int round = 0; round < 3; round++) {
+        uint64_t seed = random_next(&random);
+        struct fleet whole, cut;
+        fleet_open(&whole, 3456789013);
+        fleet_open(&cut, 3456789013);
+        feed(&whole, seed, 0, 360);
+        fleet_book(&whole, 0, 6);
+        for (int hour = 0; hour < 6; hour += 2) {
+            struct error err;
+            assert_int_equal(intake_restore(cut.intake, strbuf_str(&cut.carry), &err), ERR_OK);
+            feed(&cut, seed, hour * 60 - 60, hour * 60 + 180);
+            fleet_book(&cut, hour, hour + 2);
+        }
+        qsort_r(whole.rows, whole.rows_n, sizeof *whole.rows, by_key, whole.names);
+        qsort_r(cut.rows, cut.rows_n, sizeof *cut.rows, by_key, cut.names);
+        assert_same_rows(&whole, &cut);
+        fleet_close(&whole);
+        fleet_close(&cut);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_busy_hour_is_used_and_slack),
+        cmocka_unit_test(states_divide_the_dollars_by_their_own_samples),
+        cmocka_unit_test(a_gap_of_a_held_gpu_is_unobserved_and_not_idle),
+        cmocka_unit_test(an_unheld_gpu_is_stranded_where_another_is_held_and_empty_where_none_is),
+        cmocka_unit_test(work_of_nobody_is_unattributed),
+        cmocka_unit_test(no_price_is_no_money_but_the_hours_count),
+        cmocka_unit_test(every_host_called_localhost_is_the_node_of_its_own_address),
+        cmocka_unit_test(a_hostname_in_another_case_is_the_node_that_kubernetes_knows),
+        cmocka_unit_test(a_hostname_that_is_a_pod_is_that_pods_node),
+        cmocka_unit_test(replicas_of_a_uuid_are_one_device),
+        cmocka_unit_test(both_copies_of_an_ha_pair_are_one_sample),
+        cmocka_unit_test(a_device_that_moves_leaves_its_old_node),
+        cmocka_unit_test(a_counter_that_stands_while_power_is_drawn_is_an_old_text),
+        cmocka_unit_test(a_counter_that_stands_for_less_than_five_minutes_is_believed),
+        cmocka_unit_test(a_lost_xid_that_stays_ends_with_the_first_activity),
+        cmocka_unit_test(another_xid_is_no_loss),
+        cmocka_unit_test(profiling_of_zero_beside_a_busy_gpu_is_stuck),
+        cmocka_unit_test(gpu_util_scaled_to_one_is_read_as_a_ratio),
+        cmocka_unit_test(fractions_of_a_percent_beside_an_engine_that_rests_stay_percent),
+        cmocka_unit_test(whole_percents_of_an_idle_fleet_are_never_taken_for_ratios),
+        cmocka_unit_test(a_layout_that_changes_is_charged_by_what_was_there),
+        cmocka_unit_test(a_board_s_power_is_shared_out_to_its_instances),
+        cmocka_unit_test(gpu_util_of_an_instance_is_no_measurement),
+        cmocka_unit_test(a_hundred_pods_on_one_device_hold_a_hundredth_each),
+        cmocka_unit_test(replicas_that_nobody_has_are_unheld),
+        cmocka_unit_test(fractions_hold_what_they_ask_for_and_the_rest_is_unheld),
+        cmocka_unit_test(odd_fractions_beyond_the_kept_denominator_still_balance),
+        cmocka_unit_test(a_counter_that_restarts_counts_from_nothing),
+        cmocka_unit_test(a_sample_that_is_no_number_is_no_restart),
+        cmocka_unit_test(an_increase_without_a_row_is_reported_apart),
+        cmocka_unit_test(four_threads_book_the_same_as_one),
+        cmocka_unit_test(slices_book_the_same_as_the_whole),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
