@@ -99,9 +99,10 @@ static void take_rows(struct timeline *line, const struct settings *settings)
 struct reach {
     enum signal signal;
     const int64_t *column;
-    size_t next;     /* first row >= the present one that has it; n: none */
-    size_t previous; /* last row before `next` that has it; SIZE_MAX: none */
-    time_ms start;   /* of what the sample at `next` covers */
+    size_t full_until; /* no row from `next` on is absent before this one; may be too early */
+    size_t next;       /* first row >= the present one that has it; n: none */
+    size_t previous;   /* last row before `next` that has it; SIZE_MAX: none */
+    time_ms start;     /* of what the sample at `next` covers */
     bool step;
 };
 
@@ -127,11 +128,12 @@ static void find_next(struct walk *walk, struct reach *reach, size_t from)
     reach->step = !near;
 }
 
-static void grow_pieces(struct timeline *line)
+static void grow_pieces(struct timeline *line, size_t more)
 {
-    if (line->pieces_n < line->pieces_room)
+    if (line->pieces_n + more <= line->pieces_room)
         return;
     size_t room = line->pieces_room + line->pieces_room / 4 + 16;
+    room = room > line->pieces_n + more ? room : line->pieces_n + more;
     line->from = mem_realloc(line->from, room, sizeof *line->from);
     line->to = mem_realloc(line->to, room, sizeof *line->to);
     for (int s = 0; s < SIGNAL_COUNT; s++)
@@ -181,7 +183,7 @@ static const enum signal e_order[3] = {SIGNAL_UTIL, SIGNAL_GR, SIGNAL_SM};
 static void add_piece(struct walk *walk, size_t row, time_ms from, time_ms to)
 {
     struct timeline *line = walk->line;
-    grow_pieces(line);
+    grow_pieces(line, 1);
     size_t at = line->pieces_n++;
     line->from[at] = from;
     line->to[at] = to;
@@ -243,30 +245,51 @@ static bool is_whole(const struct walk *walk, size_t row)
     return row > 0 && walk->line->t[row] - walk->line->t[row - 1] <= walk->settings->gap_ms;
 }
 
-static void add_whole(struct walk *walk, size_t row)
+/* The first row from `row` on that lacks a signal or stands after a gap. */
+static size_t whole_until(struct walk *walk, size_t row)
+{
+    const struct timeline *line = walk->line;
+    size_t end = line->n;
+    for (size_t i = 0; i < walk->n; i++) {
+        struct reach *reach = &walk->reach[i];
+        size_t at = reach->full_until > row ? reach->full_until : row;
+        while (at < end && reach->column[at] != SIGNAL_ABSENT)
+            at++;
+        reach->full_until = at;
+        end = at < end ? at : end;
+    }
+    for (size_t i = row + 1; i < end; i++)
+        if (line->t[i] - line->t[i - 1] > walk->settings->gap_ms)
+            return i;
+    return end;
+}
+
+/* Rows [row, end) that have every signal, without a gap: a piece each, copied in blocks. */
+static void add_whole(struct walk *walk, size_t row, size_t end)
 {
     struct timeline *line = walk->line;
-    grow_pieces(line);
-    size_t at = line->pieces_n++;
-    time_ms from = line->t[row - 1], to = line->t[row];
-    line->from[at] = from;
-    line->to[at] = to;
+    size_t n = end - row, at = line->pieces_n;
+    grow_pieces(line, n);
+    line->pieces_n += n;
+    memcpy(line->from + at, line->t + row - 1, n * sizeof *line->from);
+    memcpy(line->to + at, line->t + row, n * sizeof *line->to);
     bool active = false;
     for (size_t i = 0; i < walk->n; i++) {
         enum signal signal = walk->reach[i].signal;
         active |= signal == SIGNAL_SM || signal == SIGNAL_GR || signal == SIGNAL_UTIL;
         if (line->piece[signal])
-            line->piece[signal][at] = walk->reach[i].column[row];
+            memcpy(line->piece[signal] + at, walk->reach[i].column + row, n * sizeof(int64_t));
     }
     if (line->flags)
-        line->flags[at] = 0;
-    if (line->stuck && line->stuck[row])
-        flags_of(line)[at] = PIECE_STUCK;
-    if (line->e_span)
-        line->e_span[at] = (struct span){from, to};
-    spans_push(&line->covered, from, to);
+        memset(line->flags + at, 0, n);
+    for (size_t i = 0; line->stuck && i < n; i++)
+        if (line->stuck[row + i])
+            flags_of(line)[at + i] = PIECE_STUCK;
+    for (size_t i = 0; line->e_span && i < n; i++)
+        line->e_span[at + i] = (struct span){line->from[at + i], line->to[at + i]};
+    spans_push(&line->covered, line->from[at], line->to[at + n - 1]);
     if (active)
-        spans_push(&line->active, from, to);
+        spans_push(&line->active, line->from[at], line->to[at + n - 1]);
 }
 
 /* Does no step reach back over the row before it? (It does where a gap is shorter than a step.) */
@@ -299,16 +322,20 @@ void timeline_make_pieces(struct timeline *line, const struct settings *settings
     for (size_t i = 0; i < walk.n; i++)
         if (booked[walk.reach[i].signal])
             line->piece[walk.reach[i].signal] = mem_alloc(line->pieces_room * sizeof(int64_t));
-    for (size_t row = 0; row < line->n; row++) {
-        if (is_whole(&walk, row))
-            add_whole(&walk, row);
-        else
+    for (size_t row = 0; row < line->n;) {
+        size_t end = row + 1;
+        if (is_whole(&walk, row)) {
+            end = whole_until(&walk, row);
+            add_whole(&walk, row, end);
+        } else {
             split_interval(&walk, row, row ? line->t[row - 1] : TIME_MIN);
+        }
         for (size_t i = 0; i < walk.n; i++)
-            if (walk.reach[i].next == row) {
-                walk.reach[i].previous = row;
-                find_next(&walk, &walk.reach[i], row + 1);
+            if (walk.reach[i].next < end) {
+                walk.reach[i].previous = end - 1;
+                find_next(&walk, &walk.reach[i], end);
             }
+        row = end;
     }
 }
 
