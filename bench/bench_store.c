@@ -574,12 +574,13 @@ static void disk(const struct options *options)
     sqlite3_open(options->db, &db);
     sqlite3_prepare_v2(db,
                        "SELECT 'blocks', sum(length(data)) FROM block UNION ALL "
+                       "SELECT 'of days in progress', sum(length(data)) FROM segment UNION ALL "
                        "SELECT 'roll-up sums', sum(length(sums)) FROM day UNION ALL "
                        "SELECT 'roll-up nodes', sum(length(nodes)) FROM day UNION ALL "
                        "SELECT 'names', sum(length(text)) FROM name",
                        -1, &get, NULL);
     while (sqlite3_step(get) == SQLITE_ROW)
-        printf("  %-14s %6.2f bytes a row\n", (const char *)sqlite3_column_text(get, 0),
+        printf("  %-20s %6.2f bytes a row\n", (const char *)sqlite3_column_text(get, 0),
                sqlite3_column_double(get, 1) / rows);
     sqlite3_finalize(get);
     sqlite3_close(db);

@@ -37,6 +37,12 @@ static struct pending_block *add(struct pending *pending, int64_t key)
     return &pending->items[pending->n - 1];
 }
 
+/* A segment of a day in progress, not the block that stays. */
+static bool is_open(int64_t key)
+{
+    return (key & ((1 << SEGMENT_BITS) - 1)) != 0;
+}
+
 enum err cell_read(struct store *store, int64_t key, struct strbuf *ret, bool *ret_found,
                    struct error *err)
 {
@@ -47,7 +53,8 @@ enum err cell_read(struct store *store, int64_t key, struct strbuf *ret, bool *r
         strbuf_add(ret, strbuf_str(&block->data));
         return ERR_OK;
     }
-    sqlite3_stmt *get = db_statement(store, STATEMENT_BLOCK_GET, err);
+    sqlite3_stmt *get =
+        db_statement(store, is_open(key) ? STATEMENT_SEGMENT_GET : STATEMENT_BLOCK_GET, err);
     if (!get)
         return ERR_STORE;
     sqlite3_bind_int64(get, 1, key);
@@ -115,8 +122,10 @@ enum err cell_write(struct store *store, int64_t key, uint32_t hours, struct str
 static enum err write_block(struct store *store, const struct pending_block *block,
                             struct error *err)
 {
-    sqlite3_stmt *put =
-        db_statement(store, block->hours ? STATEMENT_BLOCK_PUT : STATEMENT_BLOCK_DROP, err);
+    enum statement which = is_open(block->key)
+                               ? (block->hours ? STATEMENT_SEGMENT_PUT : STATEMENT_SEGMENT_DROP)
+                               : (block->hours ? STATEMENT_BLOCK_PUT : STATEMENT_BLOCK_DROP);
+    sqlite3_stmt *put = db_statement(store, which, err);
     if (!put)
         return ERR_STORE;
     sqlite3_bind_int64(put, 1, block->key);

@@ -22,10 +22,13 @@
     X(BLOCK_GET, "SELECT data FROM block WHERE key = ?1")                                          \
     X(BLOCK_PUT, "INSERT OR REPLACE INTO block(key, hours, data) VALUES(?1, ?2, ?3)")              \
     X(BLOCK_DROP, "DELETE FROM block WHERE key = ?1")                                              \
-    X(BLOCK_HOURS, "SELECT key, hours FROM block WHERE key >= ?1 AND key < ?2")                    \
-    X(BLOCKS_WITH_HOURS,                                                                           \
-      "SELECT key FROM block WHERE key >= ?1 AND key < ?2 AND (hours & ?3) != 0")                  \
-    X(BLOCKS, "SELECT key, hours, data FROM block WHERE key >= ?1 AND key < ?2")                   \
+    X(SEGMENT_GET, "SELECT data FROM segment WHERE key = ?1")                                      \
+    X(SEGMENT_PUT, "INSERT OR REPLACE INTO segment(key, hours, data) VALUES(?1, ?2, ?3)")          \
+    X(SEGMENT_DROP, "DELETE FROM segment WHERE key = ?1")                                          \
+    X(BLOCKS, "SELECT key, hours, data FROM block WHERE key >= ?1 AND key < ?2 UNION ALL "         \
+              "SELECT key, hours, data FROM segment WHERE key >= ?1 AND key < ?2 ORDER BY key")    \
+    X(BLOCK_HOURS, "SELECT key, hours FROM block WHERE key >= ?1 AND key < ?2 UNION ALL "          \
+                   "SELECT key, hours FROM segment WHERE key >= ?1 AND key < ?2 ORDER BY key")     \
     X(DAYS, "SELECT day, hours, rows FROM day WHERE day >= ?1 AND day <= ?2 ORDER BY day")         \
     X(DAY_GET, "SELECT sums, nodes FROM day WHERE day = ?1")                                       \
     X(DAY_PUT, "INSERT OR REPLACE INTO day(day, hours, rows, sums, nodes) "                        \
@@ -162,7 +165,8 @@ static inline int64_t block_key(int64_t day, uint32_t place)
 }
 
 /* A place's day may stand in several blocks, its *segments*, each of other hours: a day that is
- * booked hour by hour is not packed again each time. */
+ * booked hour by hour is not packed again each time. Number 0 is the one that stays when the day is
+ * over, in the table `block`; the others lie in `segment`, whose pages are used again. */
 #define SEGMENT_BITS 5
 static inline int64_t cell_key(int64_t day, uint32_t place, uint32_t segment)
 {

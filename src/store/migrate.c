@@ -4,9 +4,10 @@
  *
  *   name      the texts of names that last, once; ids are 1, 2, … without holes
  *   place     the nodes (cluster and node as ids of names); ids likewise
- *   block     all rows and node-hours of a place's UTC day, packed (block.h): key is day x 2^24 +
- *             place, hours has a bit for each hour of the day that there is anything of
- *   gpu_hours what the GPUs of a place did in a UTC day (device_hours.c); keys as those of block
+ *   block     rows and node-hours of a place's UTC day, packed (block.h): key is (day x 2^24 +
+ *             place) x 2^5, hours has a bit for each hour of the day that there is anything of
+ *   segment   the same of days in progress: hours of a place's day, key + a number from 1
+ *   gpu_hours what the GPUs of a place did in a UTC day (device_hours.c); key is day x 2^24 + place
  *   day       roll-ups of a UTC day (rollup.c): sums by team and the like, and what its nodes cost
  *   note      what sources had to say about hours
  *   progress  how far each set of sources is booked, and what its next run needs to know */
@@ -19,6 +20,8 @@ static const char *const steps[] = {
     "CREATE TABLE place(id INTEGER PRIMARY KEY, cluster INTEGER NOT NULL,"
     "  node INTEGER NOT NULL) STRICT;"
     "CREATE TABLE block(key INTEGER PRIMARY KEY, hours INTEGER NOT NULL, data BLOB NOT NULL)"
+    "  STRICT;"
+    "CREATE TABLE segment(key INTEGER PRIMARY KEY, hours INTEGER NOT NULL, data BLOB NOT NULL)"
     "  STRICT;"
     "CREATE TABLE day(day INTEGER PRIMARY KEY, hours INTEGER NOT NULL, rows INTEGER NOT NULL,"
     "  sums BLOB NOT NULL, nodes BLOB NOT NULL) STRICT;"

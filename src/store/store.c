@@ -346,6 +346,15 @@ static const struct row_batch *rows_of(struct store *store, const struct cell *c
     return merged;
 }
 
+/* The number of a new segment: 0 for one that ends the day. */
+static uint32_t number_of(uint32_t used, int64_t day, const struct row_batch *rows)
+{
+    time_ms last = rows->rows_n ? rows->rows[rows->rows_n - 1].key.hour
+                                : rows->node_hours[rows->node_hours_n - 1].hour;
+    bool ends = last == (day + 1) * DAY_MS - HOUR_MS;
+    return (uint32_t)__builtin_ctz(~(ends ? used : used | 1));
+}
+
 /* Replace the batch's hours of a node's day by its pieces. */
 static enum err merge_cell(struct store *store, struct cell *cell, struct error *err)
 {
@@ -366,8 +375,8 @@ static enum err merge_cell(struct store *store, struct cell *cell, struct error 
     const struct row_batch *rows = rows_of(store, cell, any);
     if (rows->rows_n == 0 && rows->node_hours_n == 0)
         return ERR_OK;
-    code =
-        put_cell(store, cell_key(cell->day, cell->id, (uint32_t)__builtin_ctz(~used)), rows, err);
+    uint32_t number = number_of(used, cell->day, rows);
+    code = put_cell(store, cell_key(cell->day, cell->id, number), rows, err);
     return code || any ? code : day_added(store, cell->day, cell->id, first, err);
 }
 
@@ -400,15 +409,15 @@ enum err store_append(struct store *store, const struct row_batch *batch, struct
 static enum err cells_with_hours(struct store *store, const struct day *day, int64_t **keys,
                                  size_t *n, size_t *room, struct error *err)
 {
-    sqlite3_stmt *find = db_statement(store, STATEMENT_BLOCKS_WITH_HOURS, err);
+    sqlite3_stmt *find = db_statement(store, STATEMENT_BLOCK_HOURS, err);
     if (!find)
         return ERR_STORE;
     sqlite3_bind_int64(find, 1, cell_key(day->day, 0, 0));
     sqlite3_bind_int64(find, 2, cell_key(day->day + 1, 0, 0));
-    sqlite3_bind_int64(find, 3, day->hours);
     int rc;
     while ((rc = sqlite3_step(find)) == SQLITE_ROW)
-        mem_push(*keys, *n, *room, sqlite3_column_int64(find, 0));
+        if ((uint32_t)sqlite3_column_int64(find, 1) & day->hours)
+            mem_push(*keys, *n, *room, sqlite3_column_int64(find, 0));
     enum err code = rc == SQLITE_DONE ? ERR_OK : db_fail(store, rc, "reading rows", err);
     sqlite3_reset(find);
     return code;
