@@ -45,11 +45,12 @@ def fleet(scenario, seed, days=0.25, step_s=30, nodes=0, end=DEFAULT_END, with_r
         shutil.rmtree(folder, ignore_errors=True)
         os.rename(making, folder)
     if with_reference and not os.path.exists(os.path.join(folder, "ledger.csv")):
-        _reference(folder)
+        write_reference(folder)
     return folder
 
 
-def _reference(folder):
+def write_reference(folder):
+    """The reference's ledger of a folder."""
     ledger, rows, *_ = reference.calculate(folder)
     making = os.path.join(folder, "ledger.csv.making")
     reference.write_ledger(rows, making)

@@ -11,13 +11,17 @@ a VictoriaMetrics. Keys and money have to agree exactly, other numbers to 1e-9 r
 
 Differences are printed, the first few of each fleet and how many in which column; so are the commands to
 run one again by hand. The ledger stays beside the fleet as actual-VIA.csv. With --cases the hand-made
-ledgers of tests/fleetsim/cases are compared as well (by file)."""
+ledgers of tests/fleetsim/cases are compared as well (by file), with --demo a day of `gputally demo`."""
 
 import argparse
 import collections
 import contextlib
+import csv
+import filecmp
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -32,6 +36,7 @@ from fleetsim import compare, scenarios  # noqa: E402
 CASES = os.path.join(fleets.TESTS, "fleetsim", "cases")
 VIAS = ("file", "remote-read", "range", "victoria")
 TIMEOUT_S = 600
+DEMO_STEP_S = 120
 # Cases about the idle scan whose ledger window is the last hour of one or two days without Kubernetes
 # records: a run looks back an hour or the gap, so these are run from the data's start and then cut.
 FROM_START = {"idle-failed-day": "2026-01-01T00:00:00Z", "idle-since": "2026-01-01T00:00:00Z"}
@@ -164,6 +169,55 @@ def compare_case(options, name):
                   common=True)
 
 
+def demo_folder(binary, gpus):
+    """The demo's telemetry of a day as a fleet's folder: prices from the catalogue, owners by label."""
+    folder = os.path.join(fleets.CACHE, f"demo-{gpus}-{fleets.source_hash()}")
+    os.makedirs(folder, exist_ok=True)
+    command = [binary, "demo", "--gpus", str(gpus), "--days", "1", "--step", f"{DEMO_STEP_S}s", "--end",
+               "2026-11-30T00:00:00Z", "--write", os.path.join(folder, "metrics.om.new"), "--output", "csv", "-q"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=TIMEOUT_S)
+    if not same_file(os.path.join(folder, "metrics.om.new"), os.path.join(folder, "metrics.om")):
+        os.replace(os.path.join(folder, "metrics.om.new"), os.path.join(folder, "metrics.om"))
+        shutil.rmtree(os.path.join(folder, "tsdb"), ignore_errors=True)
+        write_demo_facts(folder)
+        fleets.write_reference(folder)
+    return folder
+
+
+def same_file(left, right):
+    return os.path.exists(right) and filecmp.cmp(left, right, shallow=False)
+
+
+def write_demo_facts(folder):
+    """What the calculator has to be told of it."""
+    with open(os.path.join(os.path.dirname(fleets.TESTS), "data", "prices.csv"), newline="", encoding="utf-8") as file:
+        known = [row for row in csv.DictReader(file) if (row["cloud"], row["region"]) == ("aws", "us-east-1")]
+    with open(os.path.join(folder, "prices.csv"), "w", encoding="utf-8") as file:
+        file.write("cloud,region,instance_type,capacity_type,usd_per_hour,gpus,vcpus,memory_gib\n")
+        for row in known:
+            for capacity, price in (("on-demand", row["on_demand_usd"]), ("spot", row["spot_usd"])):
+                if price:
+                    file.write(f"aws,us-east-1,{row['instance_type']},{capacity},{price},{row['gpus']},{row['vcpus']},"
+                               f"{row['memory_gib']}\n")
+    for name, value in (("owners.json", {"rules": [{"pod_label": "team", "team": "{value}"}],
+                                         "types": [{"kind": "*Job", "type": "training"},
+                                                   {"kind": "Deployment", "type": "inference"}]}),
+                        ("config.json", {"step_s": DEMO_STEP_S, "gap_s": 300, "from": "2026-11-29T00:00:00Z",
+                                         "to": "2026-11-30T00:00:00Z"})):
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            json.dump(value, file)
+
+
+def compare_demo(options, via):
+    """The demo's fleet by one way."""
+    folder = demo_folder(options.binary, options.demo)
+    actual = os.path.join(folder, f"actual-{via}.csv")
+    with source_of(folder, via) as source:
+        problem, seconds = export(options.binary, source, folder, actual, options.more)
+    return report(f"demo of {options.demo} GPUs via {via}", os.path.join(folder, "ledger.csv"), actual, problem,
+                  seconds, options)
+
+
 def arguments(argv):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("binary")
@@ -174,6 +228,7 @@ def arguments(argv):
     parser.add_argument("--nodes", type=int, default=0)
     parser.add_argument("--via", default="file", help="with commas: " + ", ".join(VIAS))
     parser.add_argument("--cases", default="none", help="names with commas, all, or none")
+    parser.add_argument("--demo", type=int, default=0, help="GPUs of the demo's fleet; 0: leave it out")
     parser.add_argument("--ignore", default="", help="columns to leave out, with commas")
     parser.add_argument("--limit", type=int, default=8, help="differences to print of each ledger")
     parser.add_argument("--more", default="", help="further options of gputally, split at spaces")
@@ -198,6 +253,9 @@ def main(argv=None):
     for name in options.cases:
         total += 1
         failed += not compare_case(options, name)
+    for via in options.vias if options.demo else []:
+        total += 1
+        failed += not compare_demo(options, via)
     for scenario in options.scenarios:
         for seed in seeds_of(options.seeds):
             for via in options.vias:
