@@ -6,6 +6,7 @@
 #include "cmd/options.h"
 
 int cmd_report(const struct options *options);
+int cmd_idle(const struct options *options);
 int cmd_export(const struct options *options);
 int cmd_collect(const struct options *options);
 int cmd_demo(const struct options *options);

@@ -26,6 +26,22 @@ const struct command_def command_defs[] = {
         .run = cmd_report,
     },
     {
+        .name = "idle",
+        .bit = IN_IDLE,
+        .summary = "which GPUs and nodes stand idle, since when, and what that cost",
+        .details =
+            "Judges every GPU on each of the last complete days: average GPU_UTIL below 10 %, "
+            "memory below 20 %, power below 15 % of the limit. Idle is what meets all of them on "
+            "all days; a day of which half is not observed does not count, and then the answer is "
+            "'not enough data', never 'idle'. Beside it stands since when nothing has run at all, "
+            "with its hours and cost. --output wide shows every GPU, json and csv every "
+            "day.\n\n" WHERE_IT_READS,
+        .examples = "  gputally idle --prometheus http://prometheus:9090\n"
+                    "  gputally idle --db gpu.db --days 14 --tz Europe/Berlin\n"
+                    "  gputally idle --db gpu.db --power 15% --output wide\n",
+        .run = cmd_idle,
+    },
+    {
         .name = "export",
         .positional = "ledger",
         .bit = IN_EXPORT,

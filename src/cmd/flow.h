@@ -12,6 +12,7 @@
 #include "cmd/progress.h"
 #include "collect/collect.h"
 #include "fleet/config.h"
+#include "report/report.h"
 #include "source/source.h"
 #include "store/store.h"
 
@@ -42,6 +43,8 @@ enum err flow_collect(struct flow *flow, struct error *err);
 /* Queries and prints the report by --by, --filter, --sort, --limit, --output. *ret_incomplete: what
  * --strict is about. */
 enum err flow_report(struct flow *flow, bool *ret_incomplete, struct error *err);
+/* --output; table where it was not given. */
+enum err flow_format(const struct options *options, enum report_format *ret, struct error *err);
 void flow_close(struct flow *flow);
 
 /* flow_collect, flow_report and flow_close: the exit status of a command that prints a report. */

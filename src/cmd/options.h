@@ -20,9 +20,11 @@ enum command_bit {
     IN_COLLECT = 1u << 2,
     IN_DEMO = 1u << 3,
     IN_ALL = 1u << 4, /* every command, help and version included */
-    IN_SOURCES = IN_REPORT | IN_EXPORT | IN_COLLECT,
-    IN_RUNS = IN_REPORT | IN_EXPORT | IN_COLLECT | IN_DEMO,
+    IN_IDLE = 1u << 5,
+    IN_SOURCES = IN_REPORT | IN_EXPORT | IN_COLLECT | IN_IDLE,
+    IN_RUNS = IN_SOURCES | IN_DEMO,
     IN_PRINTS = IN_REPORT | IN_DEMO,
+    IN_FINDS = IN_IDLE, /* commands that give findings */
 };
 
 /* How an option takes its value. */
@@ -82,6 +84,11 @@ enum option_kind { OPTION_SWITCH, OPTION_VALUE, OPTION_SEVERAL };
       "for files the time that they have")                                                         \
     X(TZ, "tz", 0, OPTION_VALUE, "ZONE", IN_RUNS, false, "What is shown",                          \
       "time zone in which days begin, for example Europe/Berlin; UTC")                             \
+    X(DAYS, "days", 0, OPTION_VALUE, "N", IN_DEMO | IN_IDLE, false, "What is shown",               \
+      "days; 7 (idle: the last complete ones of the window)")                                      \
+    X(POWER, "power", 0, OPTION_VALUE, "PERCENT", IN_IDLE, false, "What is shown",                 \
+      "idle is power below this share of the limit, for example 15%; auto: 15%, or 5 points "      \
+      "above what the GPU model draws when idle, if that is more; auto")                           \
     X(BY, "by", 'b', OPTION_VALUE, "KEYS", IN_PRINTS, false, "What is shown",                      \
       "group by these keys, comma-joined (gputally help keys lists them); team")                   \
     X(FILTER, "filter", 'f', OPTION_SEVERAL, "KEY=VALUE", IN_PRINTS, false, "What is shown",       \
@@ -91,10 +98,9 @@ enum option_kind { OPTION_SWITCH, OPTION_VALUE, OPTION_SEVERAL };
       "order by this figure, largest first (gputally help figures lists them), or by name; cost")  \
     X(LIMIT, "limit", 0, OPTION_VALUE, "N", IN_PRINTS, false, "What is shown",                     \
       "show the first N rows")                                                                     \
-    X(OUTPUT, "output", 'o', OPTION_VALUE, "FORMAT", IN_PRINTS | IN_EXPORT, false,                 \
+    X(OUTPUT, "output", 'o', OPTION_VALUE, "FORMAT", IN_PRINTS | IN_EXPORT | IN_FINDS, false,      \
       "What is shown", "table, wide, csv, json or markdown; export ledger: csv or json")           \
     X(GPUS, "gpus", 0, OPTION_VALUE, "N", IN_DEMO, false, "The simulated fleet", "GPUs; 64")       \
-    X(DAYS, "days", 0, OPTION_VALUE, "N", IN_DEMO, false, "The simulated fleet", "days; 7")        \
     X(SEED, "seed", 0, OPTION_VALUE, "N", IN_DEMO, false, "The simulated fleet",                   \
       "the same seed gives the same fleet; 1")                                                     \
     X(END, "end", 0, OPTION_VALUE, "TIME", IN_DEMO, false, "The simulated fleet",                  \
@@ -103,6 +109,8 @@ enum option_kind { OPTION_SWITCH, OPTION_VALUE, OPTION_SEVERAL };
       "keep its telemetry, as OpenMetrics text")                                                   \
     X(STRICT, "strict", 0, OPTION_SWITCH, NULL, IN_RUNS, false, "How it runs",                     \
       "exit with status 3 where the data is incomplete")                                           \
+    X(EXIT_CODE, "exit-code", 0, OPTION_SWITCH, NULL, IN_FINDS, false, "How it runs",              \
+      "exit with status 4 where there are findings")                                               \
     X(QUIET, "quiet", 'q', OPTION_SWITCH, NULL, IN_RUNS, false, "How it runs",                     \
       "nothing on standard error but errors")                                                      \
     X(VERBOSE, "verbose", 'v', OPTION_SWITCH, NULL, IN_RUNS, false, "How it runs",                 \
@@ -166,7 +174,13 @@ struct options {
 };
 
 /* Exit status of the program. */
-enum exit_status { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INCOMPLETE = 3 };
+enum exit_status {
+    EXIT_DONE = 0,
+    EXIT_FAILED = 1,
+    EXIT_USAGE = 2,
+    EXIT_INCOMPLETE = 3,
+    EXIT_FINDINGS = 4
+};
 
 /* Parse argv (argv[0] included) and then the environment. ERR_USAGE names the nearest known option
  * or command. ret must be released also after an error. */

@@ -10,8 +10,7 @@
 #include "query/query.h"
 #include "util/suggest.h"
 
-static enum err read_format(const struct options *options, enum report_format *ret,
-                            struct error *err)
+enum err flow_format(const struct options *options, enum report_format *ret, struct error *err)
 {
     const char *text = options_text(options, OPTION_OUTPUT);
     *ret = REPORT_TABLE;
@@ -115,7 +114,7 @@ static enum err print_report(struct flow *flow, const struct results *results, b
     enum report_format format;
     long long limit = 0;
     const char *next[1];
-    enum err code = read_format(flow->options, &format, err);
+    enum err code = flow_format(flow->options, &format, err);
     if (code == ERR_OK)
         code = options_number(flow->options, OPTION_LIMIT, 1, &limit, err);
     if (code != ERR_OK)
@@ -176,7 +175,7 @@ static enum err check_printing(const struct flow *flow, struct error *err)
     if (code == ERR_OK)
         code = sort_result(flow->options, &empty, err);
     if (code == ERR_OK)
-        code = read_format(flow->options, &format, err);
+        code = flow_format(flow->options, &format, err);
     if (code == ERR_OK)
         code = options_number(flow->options, OPTION_LIMIT, 1, &limit, err);
     return code;

@@ -71,7 +71,8 @@ static void add_own(struct device_hour *out, const struct timeline *line, struct
     }
 }
 
-/* e of the instances by their slices; what is in no instance counts as 0. */
+/* e of the instances by their slices; what is in no instance counts as 0. Memory is the
+ * board's own: instances of unequal size have no common ratio. */
 static void add_instances(struct device_hour *out, const struct facts *facts,
                           const struct device *device, const struct layout *layout,
                           struct span span)
@@ -87,12 +88,6 @@ static void add_instances(struct device_hour *out, const struct facts *facts,
         int64_t slices = mig_compute_slices(names_text(facts->names, layout->parts[i].profile));
         out->util += sums.e / whole * slices;
         seen = sums.observed_ms > seen ? sums.observed_ms : seen;
-        out->mem += (int64_t)(sums.mem_total_bytes
-                                  ? (wide_t)sums.mem_byte_ms * RATIO_ONE / sums.mem_total_bytes
-                                  : 0) /
-                    (int64_t)layout->n;
-        out->mem_seen_ms =
-            sums.mem_seen_ms > out->mem_seen_ms ? sums.mem_seen_ms : out->mem_seen_ms;
     }
     out->util_seen_ms = seen;
 }

@@ -206,6 +206,17 @@ def case_15_idle_scan_three_traps(case):
     case.want("job-c: contradiction flagged",
               all("stuck-counter" in row["flags"] for row in case.select(pod="job-c")), True)
     case.want("the contradiction is told", "not believed" in case.report(), True)
+    scan = json.loads(case.run("idle", "--output", "json")[0] or "{}")
+    found = {gpu["node"]: gpu for gpu in scan.get("devices", ())}
+    case.want("idle list", [node for node, gpu in found.items()
+                            if gpu["verdict"] in ("idle", "partly idle") or (gpu["idle_since"] or {}).get("finding")], ["k0"])
+    since = found["k0"]["idle_since"]
+    case.want("job-a: idle since", (since["from"], since["hours"], since["cost"]),
+              ("2026-06-02T00:00:00Z", 144, "288.000000000"))
+    case.want("job-b: verdict", found["k1"]["verdict"], "not enough data")
+    case.want("job-c: verdict", (found["k2"]["verdict"], found["k2"]["idle_since"]), ("not idle", None))
+    case.want("idle list of people", [line.split()[0] for line in case.run("idle")[0].splitlines()
+                                      if line.startswith("k")], ["k0"])
 
 
 def case_dra_claims(case):

@@ -1,0 +1,140 @@
+/* Verdicts. A threshold that failed on a day with enough data decides, whatever the other days are;
+ * only what could still be idle is called "not enough data". */
+#include "insight/idle.h"
+
+#include <stdlib.h>
+
+const char *const idle_check_words[] = {"unchecked", "met", "failed"};
+const char *const idle_verdict_words[VERDICT_COUNT] = {
+#define X(name, word) word,
+    IDLE_VERDICT_TABLE(X)
+#undef X
+};
+
+/* The median by samples of each model's idle hours, where there are enough. */
+static void learn_floors(struct idle_scan *scan, int64_t least)
+{
+    const struct view *view = scan->view;
+    size_t to;
+    for (size_t from = 0; from < view->floors_n; from = to) {
+        int64_t samples = 0, passed = 0;
+        for (to = from; to < view->floors_n && view->floors[to].model == view->floors[from].model;
+             to++)
+            samples += view->floors[to].samples;
+        if (samples < least)
+            continue;
+        size_t at = from;
+        while (2 * (passed += view->floors[at].samples) < samples)
+            at++;
+        struct idle_floor floor = {view->floors[from].model, view->floors[at].ratio, samples};
+        mem_push(scan->floors, scan->floors_n, scan->floors_room, floor);
+    }
+}
+
+static int64_t power_below(const struct idle_scan *scan, const struct idle_settings *settings,
+                           name_t model)
+{
+    if (!settings->power_auto)
+        return settings->power_below;
+    int64_t below = IDLE_POWER_BELOW;
+    for (size_t i = 0; i < scan->floors_n; i++)
+        if (scan->floors[i].model == model && scan->floors[i].ratio + IDLE_FLOOR_MARGIN > below)
+            below = scan->floors[i].ratio + IDLE_FLOOR_MARGIN;
+    return below;
+}
+
+static void judge_day(struct idle_day *ret, const struct view_sum *sum,
+                      const int64_t below[VIEW_SIGNALS])
+{
+    *ret = (struct idle_day){
+        .up_ms = sum->up_ms, .observed_ms = sum->covered_ms, .held_ms = sum->held_ms};
+    ret->sufficient = sum->up_ms > 0 && 2 * sum->covered_ms >= sum->up_ms;
+    for (int s = 0; s < VIEW_SIGNALS; s++) {
+        int64_t seen = sum->seen_ms[s];
+        ret->mean[s] = seen > 0 ? (int64_t)((sum->sum[s] + seen / 2) / seen) : -1;
+        ret->check[s] = seen <= 0                               ? IDLE_UNCHECKED
+                        : sum->sum[s] < (wide_t)below[s] * seen ? IDLE_MET
+                                                                : IDLE_FAILED;
+        ret->failed |= ret->check[s] == IDLE_FAILED;
+    }
+}
+
+static void judge_device(struct idle_scan *scan, const struct idle_settings *settings,
+                         struct idle_device *ret)
+{
+    size_t days_n = scan->view->days_n;
+    bool failed = false, anything = false;
+    ret->power_below = power_below(scan, settings, ret->device->model);
+    const int64_t below[VIEW_SIGNALS] = {IDLE_UTIL_BELOW, IDLE_MEMORY_BELOW, ret->power_below};
+    ret->days = arena_zalloc(&scan->arena, (days_n + 1) * sizeof *ret->days);
+    for (size_t d = 0; d < days_n; d++) {
+        struct idle_day *day = &ret->days[d];
+        judge_day(day, &ret->device->days[d], below);
+        failed |= day->sufficient && day->failed;
+        ret->sufficient_days += day->sufficient;
+        for (int s = 0; s < VIEW_SIGNALS; s++) {
+            ret->unchecked[s] |= day->check[s] == IDLE_UNCHECKED;
+            anything |= day->check[s] != IDLE_UNCHECKED;
+        }
+    }
+    ret->verdict = failed                                                  ? VERDICT_NOT
+                   : !anything || ret->sufficient_days < days_n || !days_n ? VERDICT_UNKNOWN
+                                                                           : VERDICT_IDLE;
+}
+
+/* The worst of its GPUs; a GPU that is idle beside one that is not is partly idle. */
+static void judge_node(struct idle_node *node)
+{
+    bool busy = false, unknown = false;
+    for (size_t i = 0; i < node->devices_n; i++) {
+        busy |= node->devices[i].verdict == VERDICT_NOT;
+        unknown |= node->devices[i].verdict == VERDICT_UNKNOWN;
+    }
+    node->verdict = busy ? VERDICT_NOT : unknown ? VERDICT_UNKNOWN : VERDICT_IDLE;
+    for (size_t i = 0; busy && i < node->devices_n; i++)
+        if (node->devices[i].verdict == VERDICT_IDLE)
+            node->devices[i].verdict = VERDICT_PARTLY;
+}
+
+struct idle_scan *idle_scan_new(const struct view *view, const struct idle_settings *settings,
+                                time_ms gap_ms)
+{
+    struct idle_scan *scan = mem_zalloc(1, sizeof *scan);
+    scan->view = view;
+    scan->devices_n = view->devices_n;
+    scan->devices = mem_zalloc(view->devices_n, sizeof *scan->devices);
+    scan->nodes_n = view->nodes_n;
+    scan->nodes = mem_zalloc(view->nodes_n, sizeof *scan->nodes);
+    learn_floors(scan, settings->floor_samples);
+    for (size_t i = 0; i < view->nodes_n; i++) {
+        struct idle_node *node = &scan->nodes[i];
+        node->node = &view->nodes[i];
+        node->devices = scan->devices + node->node->first;
+        node->devices_n = node->node->n;
+        for (size_t d = 0; d < node->devices_n; d++) {
+            struct idle_device *device = &node->devices[d];
+            device->device = &view->devices[node->node->first + d];
+            judge_device(scan, settings, device);
+            idle_since_of(view, node->node, device->device, 1, gap_ms, &device->since);
+        }
+        judge_node(node);
+        idle_since_of(view, node->node, node->devices->device, node->devices_n, gap_ms,
+                      &node->since);
+    }
+    return scan;
+}
+
+void idle_scan_free(struct idle_scan *scan)
+{
+    if (!scan)
+        return;
+    for (size_t i = 0; i < scan->devices_n; i++)
+        free(scan->devices[i].since.gaps);
+    for (size_t i = 0; i < scan->nodes_n; i++)
+        free(scan->nodes[i].since.gaps);
+    free(scan->devices);
+    free(scan->nodes);
+    free(scan->floors);
+    arena_release(&scan->arena);
+    free(scan);
+}

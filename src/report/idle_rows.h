@@ -1,0 +1,25 @@
+/* The rows of the idle scan's tables: private to report/idle*.c. */
+#ifndef GPUTALLY_REPORT_IDLE_ROWS_H
+#define GPUTALLY_REPORT_IDLE_ROWS_H
+
+#include "report/idle.h"
+
+/* A GPU (device set) or all GPUs of a node. */
+struct idle_row {
+    const struct idle_node *node;
+    const struct idle_device *device; /* NULL: the node */
+    const struct idle_since *since;
+    enum idle_verdict verdict;
+    bool advice; /* it has stood still for long enough to be stopped */
+};
+/* Findings, dearest first; all: every GPU in the order of the scan. The caller frees. */
+struct idle_row *idle_rows(const struct idle_scan *scan, bool all, size_t *ret_n);
+/* The highest daily mean of the row's GPUs over days with enough data; -1 none. */
+int64_t idle_row_mean(const struct idle_row *row, size_t days_n, enum view_signal signal);
+/* Held time of up time, 1e-9; -1 never up. */
+int64_t idle_row_held(const struct idle_row *row, size_t days_n);
+
+void idle_report_json(const struct idle_report *report, struct strbuf *out);
+void idle_report_csv(const struct idle_report *report, struct strbuf *out);
+
+#endif
