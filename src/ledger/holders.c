@@ -6,10 +6,10 @@
 
 #include "fleet/resources.h"
 
-/* A replica of a slot that is mapped to a pod. */
+/* Replicas of a slot that are mapped to a pod. */
 struct mapped {
-    name_t namespace, pod, uid;
-    uint32_t slot;
+    uint32_t pod_index, slot;
+    uint32_t next; /* of the same bucket: index + 1; 0: none */
     name_t container;
     int64_t times;
 };
@@ -32,7 +32,8 @@ static struct frac need_of(const struct slot *slot, struct frac fraction)
 /* Is there room for one more? */
 static bool has_room(const struct slot *slot, struct frac fraction)
 {
-    return frac_cmp(frac_add(slot->taken, need_of(slot, fraction)), FRAC_ONE) <= 0;
+    return frac_cmp(slot->taken, FRAC_ONE) < 0 &&
+           frac_cmp(frac_add(slot->taken, need_of(slot, fraction)), FRAC_ONE) <= 0;
 }
 
 static void hold(struct slot *slot, struct holder holder)
@@ -122,9 +123,11 @@ static void add_slots(struct slots *slots, const struct slot_context *context, t
 
 static void map_to(struct slots *slots, const struct holder *holder, size_t slot)
 {
-    struct mapped mapped = {holder->namespace, holder->pod,       holder->uid,
-                            (uint32_t)slot,    holder->container, holder->times};
+    uint32_t *first = &slots->mapped_first[holder->pod_index % MAPPED_BUCKETS];
+    struct mapped mapped = {holder->pod_index, (uint32_t)slot, *first, holder->container,
+                            holder->times};
     mem_push(slots->mapped, slots->mapped_n, slots->mapped_room, mapped);
+    *first = (uint32_t)slots->mapped_n;
 }
 
 static void hold_by_labels(struct slots *slots, const struct slot_context *context, time_ms moment)
@@ -157,39 +160,42 @@ static void hold_by_labels(struct slots *slots, const struct slot_context *conte
     }
 }
 
-static int64_t mapped_count(const struct slots *slots, const struct pod *pod)
+/* The first of what is mapped to a pod, from `at` on (mapped_first, then its next); NULL: no more.
+ */
+static const struct mapped *mapped_of(const struct slots *slots, uint32_t pod, uint32_t at)
+{
+    while (at && slots->mapped[at - 1].pod_index != pod)
+        at = slots->mapped[at - 1].next;
+    return at ? &slots->mapped[at - 1] : NULL;
+}
+
+#define EACH_MAPPED(it, slots, pod)                                                                \
+    const struct mapped *it =                                                                      \
+        mapped_of(slots, pod, (slots)->mapped_first[(pod) % MAPPED_BUCKETS]);                      \
+    it;                                                                                            \
+    it = mapped_of(slots, pod, it->next)
+
+static int64_t mapped_count(const struct slots *slots, uint32_t pod)
 {
     int64_t count = 0;
-    for (size_t i = 0; i < slots->mapped_n; i++) {
-        const struct mapped *mapped = &slots->mapped[i];
-        if (mapped->pod == pod->name && mapped->namespace == pod->namespace &&
-            mapped->uid == pod->uid)
-            count += mapped->times;
-    }
+    for (EACH_MAPPED(mapped, slots, pod))
+        count += mapped->times;
     return count;
 }
 
-static int64_t mapped_by_container(const struct slots *slots, const struct pod *pod,
-                                   name_t container)
+static int64_t mapped_by_container(const struct slots *slots, uint32_t pod, name_t container)
 {
     int64_t count = 0;
-    for (size_t i = 0; i < slots->mapped_n; i++) {
-        const struct mapped *mapped = &slots->mapped[i];
-        if (mapped->pod == pod->name && mapped->namespace == pod->namespace &&
-            mapped->uid == pod->uid && mapped->container == container)
-            count += mapped->times;
-    }
+    for (EACH_MAPPED(mapped, slots, pod))
+        count += mapped->container == container ? mapped->times : 0;
     return count;
 }
 
-static bool is_mapped(const struct slots *slots, const struct pod *pod, size_t slot)
+static bool is_mapped(const struct slots *slots, uint32_t pod, size_t slot)
 {
-    for (size_t i = 0; i < slots->mapped_n; i++) {
-        const struct mapped *mapped = &slots->mapped[i];
-        if (mapped->slot == slot && mapped->pod == pod->name &&
-            mapped->namespace == pod->namespace && mapped->uid == pod->uid)
+    for (EACH_MAPPED(mapped, slots, pod))
+        if (mapped->slot == slot)
             return true;
-    }
     return false;
 }
 
@@ -228,8 +234,8 @@ static enum fit claim_fit(const struct slot *slot, const struct names *names, st
 
 /* The slot of a claim, slots->n where there is none or the pod has it already. Pods that share a
  * claim share its slot. A device that telemetry does not know is one of those that send nothing. */
-static size_t slot_of_claim(const struct slots *slots, const struct names *names,
-                            const struct pod *pod, name_t claim)
+static size_t slot_of_claim(const struct slots *slots, const struct names *names, uint32_t index,
+                            name_t claim)
 {
     struct str text = names_text(names, claim), uuid = str_until(&text, '/');
     struct str part = str_until(&text, '/');
@@ -238,14 +244,14 @@ static size_t slot_of_claim(const struct slots *slots, const struct names *names
     bool known = false;
     for (size_t i = 0; i < slots->n; i++)
         if (slots->at[i].claim == claim)
-            return is_mapped(slots, pod, i) ? slots->n : i;
+            return is_mapped(slots, index, i) ? slots->n : i;
     for (size_t i = 0; i < slots->n; i++) {
         const struct slot *slot = &slots->at[i];
         enum fit fit = claim_fit(slot, names, uuid, part);
         known = known || (slot->device && str_eq(names_text(names, slot->name), uuid));
         if (!slot->device && slot->holders_n == 0 && unseen == slots->n)
             unseen = i;
-        if (fit != FIT_NONE && is_mapped(slots, pod, i)) {
+        if (fit != FIT_NONE && is_mapped(slots, index, i)) {
             if (slot->claim == NAME_NONE) /* labels said so already */
                 return slots->n;
             continue; /* another claim of the pod */
@@ -266,7 +272,7 @@ static void hold_by_claim(struct slots *slots, const struct slot_context *contex
     const struct pod *pod = &facts->pods[index];
     name_t container = pod->requests_n ? pod->requests[0].container : NAME_NONE;
     for (size_t d = 0; d < pod->devices_n; d++) {
-        size_t at = slot_of_claim(slots, facts->names, pod, pod->devices[d]);
+        size_t at = slot_of_claim(slots, facts->names, index, pod->devices[d]);
         if (at == slots->n)
             continue;
         struct slot *slot = &slots->at[at];
@@ -298,17 +304,29 @@ static size_t stamp_after(const struct timeline *own, time_ms t)
     return low;
 }
 
+/* The first run of the place that ends after t; runs_n: none. */
+static size_t run_after(const struct seen_place *place, time_ms t)
+{
+    const struct timeline *own = &place->device->own;
+    size_t low = 0, high = place->runs_n;
+    while (low < high) {
+        size_t mid = (low + high) / 2;
+        if (own->t[place->line->labels[place->runs[mid]].i1] <= t)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
 /* Latest stamp at or before t at which the place was shown; TIME_MIN: none. */
 static time_ms shown_before(const struct seen_place *place, time_ms t)
 {
     const struct timeline *own = &place->device->own;
-    for (size_t k = place->runs_n; k-- > 0;) {
-        const struct label_run *run = &place->line->labels[place->runs[k]];
-        if (own->t[run->i0] > t)
-            continue;
-        return t >= own->t[run->i1] ? own->t[run->i1] : own->t[stamp_after(own, t) - 1];
-    }
-    return TIME_MIN;
+    size_t k = run_after(place, t);
+    if (k < place->runs_n && own->t[place->line->labels[place->runs[k]].i0] <= t)
+        return own->t[stamp_after(own, t) - 1];
+    return k > 0 ? own->t[place->line->labels[place->runs[k - 1]].i1] : TIME_MIN;
 }
 
 /* First stamp after t at which it is shown, and what that covers; false: none. */
@@ -316,16 +334,14 @@ static bool shown_after(const struct seen_place *place, time_ms t, const struct 
                         time_ms *ret_stamp, time_ms *ret_start)
 {
     const struct timeline *own = &place->device->own;
-    for (size_t k = 0; k < place->runs_n; k++) {
-        const struct label_run *run = &place->line->labels[place->runs[k]];
-        if (own->t[run->i1] <= t)
-            continue;
-        size_t i = own->t[run->i0] > t ? run->i0 : stamp_after(own, t);
-        *ret_stamp = own->t[i];
-        *ret_start = i == run->i0 ? run->start : cover_start(own->t, i, settings);
-        return true;
-    }
-    return false;
+    size_t k = run_after(place, t);
+    if (k == place->runs_n)
+        return false;
+    const struct label_run *run = &place->line->labels[place->runs[k]];
+    size_t i = own->t[run->i0] > t ? run->i0 : stamp_after(own, t);
+    *ret_stamp = own->t[i];
+    *ret_start = i == run->i0 ? run->start : cover_start(own->t, i, settings);
+    return true;
 }
 
 static int by_place(const struct names *names, const struct seen_place *a,
@@ -392,7 +408,7 @@ static void keep(struct slots *slots, const struct slot_context *context, uint32
 {
     struct facts *facts = context->facts;
     const struct pod *pod = &facts->pods[index];
-    int64_t mapped = mapped_count(slots, pod);
+    int64_t mapped = mapped_count(slots, index);
     if (mapped > 0 && mapped >= pod->requested)
         return;
     struct kept *kept;
@@ -404,7 +420,7 @@ static void keep(struct slots *slots, const struct slot_context *context, uint32
             struct slot *slot = &slots->at[s];
             if (slot->device != kept[i].place->device || slot->instance != kept[i].place->instance)
                 continue;
-            if (!has_room(slot, pod->fraction) || is_mapped(slots, pod, s))
+            if (!has_room(slot, pod->fraction) || is_mapped(slots, index, s))
                 break;
             struct holder holder =
                 holder_of(facts, index, kept[i].place->container, FLAG_KEPT_DEVICE);
@@ -425,12 +441,7 @@ bool slot_fits(const struct slots *slots, const struct slot *slot, const struct 
     struct str profile = resource_mig_profile(resource);
     if (profile.n)
         return mig_profile_is(names_text(names, slot->profile), profile);
-    if (slot->instance == NAME_NONE)
-        return true;
-    for (size_t i = 0; i < slots->n; i++)
-        if (slots->at[i].instance == NAME_NONE)
-            return false;
-    return true;
+    return slot->instance == NAME_NONE || !slots->whole;
 }
 
 /* Lay what the pod requested and no label shows on free slots, lowest index first. */
@@ -438,11 +449,11 @@ static void lay_by_count(struct slots *slots, const struct slot_context *context
 {
     struct facts *facts = context->facts;
     const struct pod *pod = &facts->pods[index];
-    int64_t missing = pod->requested - mapped_count(slots, pod);
+    int64_t missing = pod->requested - mapped_count(slots, index);
     for (size_t r = 0; r < pod->requests_n && missing > 0; r++) {
         const struct pod_request *request = &pod->requests[r];
         struct str resource = names_text(facts->names, request->resource);
-        int64_t count = request->count - mapped_by_container(slots, pod, request->container);
+        int64_t count = request->count - mapped_by_container(slots, index, request->container);
         for (size_t i = 0; i < slots->n && count > 0 && missing > 0; i++) {
             struct slot *slot = &slots->at[i];
             if (!slot_fits(slots, slot, facts->names, resource))
@@ -469,7 +480,11 @@ void slots_build(struct slots *slots, const struct slot_context *context, time_m
 {
     const struct node *node = context->node;
     slots->n = slots->late_n = slots->mapped_n = 0;
+    memset(slots->mapped_first, 0, sizeof slots->mapped_first);
     add_slots(slots, context, moment);
+    slots->whole = false;
+    for (size_t i = 0; i < slots->n; i++)
+        slots->whole = slots->whole || slots->at[i].instance == NAME_NONE;
     hold_by_labels(slots, context, moment);
     for (size_t i = 0; i < node->pods_n; i++)
         if (context->facts->pods[node->pods[i]].devices_n &&

@@ -69,6 +69,7 @@ struct slot_context {
     int64_t least_gpus; /* GPUs that the node has at least */
     int64_t replicas;   /* of each shared device; 0: not known */
 };
+#define MAPPED_BUCKETS 128
 /* A finished pod that labels still name at the moment. */
 struct late_label {
     name_t namespace, pod;
@@ -78,8 +79,11 @@ struct slots {
     size_t n, room;
     struct late_label *late;
     size_t late_n, late_room;
-    struct mapped *mapped; /* scratch */
+    bool whole; /* some slot is no instance */
+    /* scratch: what is mapped to which pod, in buckets by pod */
+    struct mapped *mapped;
     size_t mapped_n, mapped_room;
+    uint32_t mapped_first[MAPPED_BUCKETS]; /* index + 1 */
 };
 void slots_build(struct slots *slots, const struct slot_context *context, time_ms moment);
 void slots_release(struct slots *slots);

@@ -191,8 +191,8 @@ static void settle_mounts(struct facts *facts, struct life *life)
 static struct seen_place *place_of(struct seen_list *list, const struct device *device,
                                    const struct timeline *line, name_t instance, name_t container)
 {
-    for (size_t i = list->n; i-- > 0;)
-        if (list->at[i].line == line && list->at[i].container == container)
+    for (size_t i = list->n; i-- > 0 && list->at[i].line == line;) /* a line is seen at once */
+        if (list->at[i].container == container)
             return &list->at[i];
     struct seen_place fresh = {
         .device = device, .line = line, .instance = instance, .container = container};
