@@ -14,8 +14,7 @@ void settings_defaults(struct settings *ret)
         .node_split = NODE_SPLIT_WHOLE,
         .lost_xids = {79},
         .lost_xids_n = 1,
-        .exporter_containers = {STR("exporter"), STR("dcgm-exporter"),
-                                STR("nvidia-dcgm-exporter")},
+        .exporter_containers = {STR("exporter"), STR("dcgm-exporter"), STR("nvidia-dcgm-exporter")},
         .exporter_containers_n = 3,
     };
 }
