@@ -2,6 +2,7 @@
  *
  * Reads the command line, the environment and the configuration, runs one command, and turns what
  * came of it into an exit status. */
+#include <malloc.h>
 #include <signal.h>
 
 #include "cmd/cmd.h"
@@ -44,8 +45,11 @@ static int run(struct options *options)
     return options->command->run(options);
 }
 
+#define ARENAS 2 /* of the allocator: one a thread would keep what each of them once needed */
+
 int main(int argc, char **argv)
 {
+    mallopt(M_ARENA_MAX, ARENAS);
     struct options options;
     struct error err = {0};
     signals_catch();

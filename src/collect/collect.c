@@ -113,6 +113,9 @@ static time_ms slice_length(const struct collect *run, double rate)
         return hour_ceil(options->slice_ms);
     size_t budget = options->budget_bytes ? options->budget_bytes : COLLECT_BUDGET_BYTES;
     double hours = rate > 0 ? (double)budget / COLLECT_SAMPLE_BYTES / rate : INFINITY;
+    struct span kube, gpu, none = {0, 0}; /* what is read to both sides counts too */
+    engine_reach(options->engine.settings, none, &kube, &gpu);
+    hours -= (double)(gpu.to - gpu.from) / (double)HOUR_MS;
     if (hours * (double)HOUR_MS >= (double)whole)
         return whole;
     return hours < 1 ? HOUR_MS : hour_floor((time_ms)(hours * (double)HOUR_MS));

@@ -24,7 +24,8 @@ static void make_room(struct strip *strip, size_t more)
 {
     if (strip->n + more <= strip->room)
         return;
-    size_t room = strip->room * 2 > strip->n + more ? strip->room * 2 : strip->n + more + 16;
+    size_t room = strip->room + strip->room / 4; /* many strips: no half-empty ones */
+    room = room > strip->n + more ? room : strip->n + more + 16;
     strip->t = mem_realloc(strip->t, room, sizeof *strip->t);
     for (int s = 0; s < SIGNAL_COUNT; s++)
         if (strip->column[s])

@@ -236,26 +236,48 @@ static void split_interval(struct walk *walk, size_t row, time_ms low)
             add_piece(walk, row, edge[i], edge[i + 1]);
 }
 
-/* Does every signal have samples at this row and at the one before, within the gap? */
-static bool is_whole(const struct walk *walk, size_t row)
+/* Does nothing of the signal cover the time that ends at this row? */
+static bool is_absent(const struct walk *walk, const struct reach *reach, size_t row)
 {
-    for (size_t i = 0; i < walk->n; i++)
-        if (walk->reach[i].next != row || walk->reach[i].previous != row - 1)
-            return false;
-    return row > 0 && walk->line->t[row] - walk->line->t[row - 1] <= walk->settings->gap_ms;
+    return reach->next == walk->line->n || reach->start >= walk->line->t[row];
 }
 
-/* The first row from `row` on that lacks a signal or stands after a gap. */
+/* Does every signal cover the time since the row before from end to end, or not at all? */
+static bool is_whole(const struct walk *walk, size_t row)
+{
+    bool any = false;
+    for (size_t i = 0; i < walk->n; i++) {
+        const struct reach *reach = &walk->reach[i];
+        bool whole = reach->next == row && row > 0 && reach->previous == row - 1;
+        if (!whole && !is_absent(walk, reach, row))
+            return false;
+        any |= whole;
+    }
+    return any && walk->line->t[row] - walk->line->t[row - 1] <= walk->settings->gap_ms;
+}
+
+static bool is_activity(enum signal signal)
+{
+    return signal == SIGNAL_SM || signal == SIGNAL_GR || signal == SIGNAL_UTIL;
+}
+
+/* The first row from `row`, a whole one, on that is not like it or stands after a gap. */
 static size_t whole_until(struct walk *walk, size_t row)
 {
     const struct timeline *line = walk->line;
     size_t end = line->n;
     for (size_t i = 0; i < walk->n; i++) {
         struct reach *reach = &walk->reach[i];
-        size_t at = reach->full_until > row ? reach->full_until : row;
-        while (at < end && reach->column[at] != SIGNAL_ABSENT)
-            at++;
-        reach->full_until = at;
+        size_t at = row;
+        if (is_absent(walk, reach, row)) {
+            while (at < end && is_absent(walk, reach, at))
+                at++;
+        } else {
+            at = reach->full_until > row ? reach->full_until : row;
+            while (at < end && reach->column[at] != SIGNAL_ABSENT)
+                at++;
+            reach->full_until = at;
+        }
         end = at < end ? at : end;
     }
     for (size_t i = row + 1; i < end; i++)
@@ -264,7 +286,7 @@ static size_t whole_until(struct walk *walk, size_t row)
     return end;
 }
 
-/* Rows [row, end) that have every signal, without a gap: a piece each, copied in blocks. */
+/* Rows [row, end), all whole, without a gap: a piece each, copied in blocks. */
 static void add_whole(struct walk *walk, size_t row, size_t end)
 {
     struct timeline *line = walk->line;
@@ -276,9 +298,12 @@ static void add_whole(struct walk *walk, size_t row, size_t end)
     bool active = false;
     for (size_t i = 0; i < walk->n; i++) {
         enum signal signal = walk->reach[i].signal;
-        active |= signal == SIGNAL_SM || signal == SIGNAL_GR || signal == SIGNAL_UTIL;
-        if (line->piece[signal])
+        bool there = !is_absent(walk, &walk->reach[i], row);
+        active |= there && is_activity(signal);
+        if (line->piece[signal] && there)
             memcpy(line->piece[signal] + at, walk->reach[i].column + row, n * sizeof(int64_t));
+        for (size_t k = 0; line->piece[signal] && !there && k < n; k++)
+            line->piece[signal][at + k] = SIGNAL_ABSENT;
     }
     if (line->flags)
         memset(line->flags + at, 0, n);
