@@ -151,7 +151,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def query_good(self, form, _):
         if "[" not in form["query"][0] or "count" in form["query"][0]:
             return self.send(200, json.dumps({"status": "success", "data": {"resultType": "vector", "result": [
-                {"metric": {}, "value": [1, "3"]}]}}).encode())
+                {"metric": {"__name__": METRIC}, "value": [1, "3"]}]}}).encode())
         self.send(200, json.dumps(matrix(form["query"][0], form["time"][0])[0]).encode())
 
     def names_good(self):
