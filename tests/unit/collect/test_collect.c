@@ -493,7 +493,10 @@ static void slices_fit_into_the_budget(void **state)
     (void)state;
     bench.options.slice_ms = 0;
     bench.fake.rate = 1000;
-    bench.options.budget_bytes = 1000 * COLLECT_SAMPLE_BYTES * 3 + 10; /* three hours */
+    /* three hours, and what is read to both sides of them */
+    bench.options.budget_bytes =
+        1000 * COLLECT_SAMPLE_BYTES * (size_t)(3 * HOUR_MS + 2 * bench.settings.gap_ms) / HOUR_MS +
+        10;
     assert_int_equal(run(H(1400), H(1412)), ERR_OK);
     assert_int_equal(bench.fake.fetches, 4);
     look();
