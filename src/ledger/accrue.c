@@ -164,6 +164,14 @@ void tally_observe(struct tally *tally, struct share_part *share, const struct s
 
 /* ------------------------------------------------------------------ energy */
 
+#define ROW_ENERGY_MAX INT64_C(1000000000000000) /* mJ an hour; a counter that jumps ends here */
+
+static void add_energy(struct tally *tally, int64_t mj)
+{
+    int64_t room = ROW_ENERGY_MAX - tally->row.energy_mj;
+    tally->row.energy_mj += mj < room ? mj : room;
+}
+
 static void close_energy(struct tally *tally, size_t at)
 {
     struct open_energy *open = &tally->open[at];
@@ -175,7 +183,7 @@ static void close_energy(struct tally *tally, size_t at)
         num = (wide_t)open->power_nw * open->weight.num;
         den = (wide_t)RATIO_ONE * open->weight.den;
     }
-    tally->row.energy_mj += money_round(num, den);
+    add_energy(tally, money_round(num, den));
     tally->open[at] = tally->open[--tally->open_n];
 }
 
@@ -219,7 +227,7 @@ static bool counter_energy(struct tally *tally, const struct device *device, str
         any = true;
         int64_t grown = (device->counter[i] - device->counter[i - 1] + 500) / 1000;
         if (share.num == share.den && t[i - 1] >= span.from && t[i] <= span.to) {
-            tally->row.energy_mj += grown;
+            add_energy(tally, grown);
             continue;
         }
         time_ms from = t[i - 1] > span.from ? t[i - 1] : span.from;
@@ -253,10 +261,9 @@ void tally_energy(struct tally *tally, const struct device *device, struct span 
         if (instance)
             tally->row.flags |= FLAG_POWER_SHARE;
         if (share.num == share.den && from == energy->start && to == energy->end) {
-            tally->row.energy_mj +=
-                energy->grown_mj >= 0
-                    ? energy->grown_mj
-                    : money_round((wide_t)energy->power_nw * (to - from), RATIO_ONE);
+            add_energy(tally, energy->grown_mj >= 0
+                                  ? energy->grown_mj
+                                  : money_round((wide_t)energy->power_nw * (to - from), RATIO_ONE));
             continue;
         }
         struct open_energy *open = open_energy(tally, energy, from);
@@ -279,13 +286,10 @@ void tally_finish(struct tally *tally)
     while (tally->open_n)
         close_energy(tally, 0);
     int64_t den = 1;
-    for (size_t i = 0; i < tally->shares_n; i++) {
+    for (size_t i = 0; i < tally->shares_n && den < SHARE_DEN_MAX; i++) {
         int64_t more = tally->shares[i].share.den;
-        den = den / gcd_of(den, more) * more;
-        if (den > SHARE_DEN_MAX) {
-            den = SHARE_DEN_MAX; /* finer than is kept: the times are rounded to this */
-            break;
-        }
+        wide_t lcm = (wide_t)(den / gcd_of(den, more)) * more;
+        den = lcm < SHARE_DEN_MAX ? (int64_t)lcm : SHARE_DEN_MAX; /* finer ones are rounded */
     }
     struct row *row = &tally->row;
     row->share_den = (uint32_t)den;
