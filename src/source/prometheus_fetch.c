@@ -217,18 +217,13 @@ static enum signal fullest_signal(const struct run *run)
 }
 
 /* What is read of a metric at first: all up to gpu.to. A first fetch has no fetch before it, and
- * reads from kube.from on what tells of nodes. Without records of nodes it is samples that tell
- * that they were up: the fullest signal is then read up to kube.to, to see whether they come back.
- */
+ * reads from kube.from on what tells of nodes: records, or the samples where there are none. */
 static struct span near_range(const struct run *run, const struct fetch *fetch,
                               const struct wanted_metric *metric)
 {
-    const struct signal_name *name = signal_of_metric(str_of(metric->name));
     bool tells = metric->group == METRIC_GROUP_KUBE || !run->nodes_recorded;
     bool early = !run->prometheus->fetched && tells;
-    bool late = !run->nodes_recorded && name && name->signal == run->fullest;
-    return (struct span){early ? fetch->kube.from : fetch->gpu.from,
-                         late ? fetch->kube.to : fetch->gpu.to};
+    return (struct span){early ? fetch->kube.from : fetch->gpu.from, fetch->gpu.to};
 }
 
 static void read_near(struct run *run, const struct fetch *fetch)
