@@ -351,10 +351,12 @@ static void die(const struct error *err)
     } while (0)
 
 /* The same 13 columns that the peers had, in a table as one would write it first. */
+static const char naive_path[] = "/tmp/bench_store_naive.db";
+
 static sqlite3_stmt *naive_begin(sqlite3 **ret)
 {
-    unlink("/tmp/bench_store_naive.db");
-    sqlite3_open("/tmp/bench_store_naive.db", ret);
+    unlink(naive_path);
+    sqlite3_open(naive_path, ret);
     sqlite3_exec(
         *ret,
         "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; CREATE TABLE rows(hour, cluster, "
@@ -511,7 +513,7 @@ static void reports(struct store *store, int days)
 static void naive_reports(int days)
 {
     sqlite3 *db;
-    sqlite3_open("/tmp/bench_store_naive.db", &db);
+    sqlite3_open(naive_path, &db);
     const char *const columns[] = {"team", "team, model, namespace"};
     const int windows[] = {30, days};
     for (int q = 0; q < 2; q++) {
@@ -525,9 +527,9 @@ static void naive_reports(int days)
     }
     sqlite3_close(db);
     struct stat info;
-    stat("/tmp/bench_store_naive.db", &info);
+    stat(naive_path, &info);
     printf("naive SQLite: %.1f MB\n", (double)info.st_size / 1e6);
-    unlink("/tmp/bench_store_naive.db");
+    unlink(naive_path);
 }
 
 static struct options options_of(int argc, char **argv)

@@ -137,7 +137,7 @@ static void take_part(void *context, const struct scan_part *part)
     struct facets facets = {part->key, part->facts, -1};
     if (run->filters.any_on_nodes && !filters_pass(&run->filters, FILTERS_OF_NODES, &facets))
         return;
-    run->result->booked = money_add(run->result->booked, part->figures->cost);
+    sum_add(&run->result->booked, part->figures->cost);
     if (run->query->filters_n && !filters_pass(&run->filters, FILTERS_OF_ROWS, &facets))
         return;
     if (run->splits) {
@@ -155,7 +155,7 @@ static void take_node(void *context, const struct scan_node *node)
     if (run->filters.any_on_nodes && !filters_pass(&run->filters, FILTERS_OF_NODES, &facets))
         return;
     run->result->node_hours += node->hours;
-    run->result->price = money_add(run->result->price, node->booked);
+    sum_add(&run->result->price, node->booked);
     pairs_add(&run->nodes, pairs_of(&run->nodes, node->key.cluster), node->key.node);
     struct of_cluster *gpus = pairs_of(&run->gpus, node->key.cluster);
     for (size_t i = 0; i < node->devices_n; i++)

@@ -39,7 +39,7 @@ money_t figures_node_idle(const struct figures *f)
 {
     money_t sum = 0;
     for (int i = CATEGORY_NODE_IDLE_FIRST; i <= CATEGORY_NODE_IDLE_LAST; i++)
-        sum = money_add(sum, f->category[i]);
+        sum_add(&sum, f->category[i]);
     return sum;
 }
 

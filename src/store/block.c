@@ -194,8 +194,10 @@ static bool set_node_hour_field(const struct store *store, enum node_hour_column
     uint64_t id = (uint64_t)v;
     switch (column) {
     case NODE_HOUR_HOUR:
+        if (id >= 24)
+            return false;
         hour->hour += v * HOUR_MS;
-        return id < 24;
+        return true;
     case NODE_HOUR_INSTANCE_TYPE:
         return dictionary_get(store, id, &hour->instance_type);
     case NODE_HOUR_POOL:
@@ -458,7 +460,7 @@ enum err block_rows(struct store *store, struct block *block, uint32_t hours,
     uint32_t *place = mem_alloc((block->rows_n + 1) * sizeof *place);
     for (size_t i = 0; i < block->rows_n; i++)
         place[i] = hours >> block->hours[i] & 1 ? (uint32_t)of_hour[block->hours[i]]++ : UINT32_MAX;
-    mem_reserve(batch->rows, batch->rows_n, batch->rows_room, n);
+    mem_reserve(batch->rows, batch->rows_n, batch->rows_room, n + 1); /* never NULL */
     bool fine = read_rows(block, batch->rows + batch->rows_n, place);
     free(place);
     if (!fine)

@@ -36,7 +36,7 @@ static wide_t wide_sum(const struct range *range, enum row_column column)
     const int64_t *values = range->block->columns[column];
     wide_t total = 0;
     for (size_t i = range->from; i < range->to; i++)
-        total += values[i];
+        wide_add(&total, values[i]);
     return total;
 }
 
@@ -60,22 +60,23 @@ static void sum_flags(const struct range *range, struct figures *ret)
             int flag = __builtin_ctz(rest);
             if (flag >= FLAG_COUNT)
                 break;
-            ret->flag_gpu_ns[flag] += weighted_ns(block->columns[COLUMN_GPU][i],
-                                                  (uint32_t)block->columns[COLUMN_SHARE_DEN][i]);
-            ret->flag_cost[flag] += block->columns[COLUMN_COST][i];
+            wide_add(&ret->flag_gpu_ns[flag],
+                     weighted_ns(block->columns[COLUMN_GPU][i],
+                                 (uint32_t)block->columns[COLUMN_SHARE_DEN][i]));
+            sum_add(&ret->flag_cost[flag], block->columns[COLUMN_COST][i]);
         }
 }
 
 static void sum_held(const struct range *range, wide_t observed_ns, struct figures *ret)
 {
-    ret->cost_held += sum(range, COLUMN_COST);
-    ret->gpu_held_ns += sum_ns(range, COLUMN_GPU_HELD);
-    ret->gpu_observed_held_ns += observed_ns;
-    ret->u_seen_held_ns += observed_ns;
-    ret->gpu_state_held_ns[STATE_IDLE] += sum_ns(range, COLUMN_GPU_IDLE);
-    ret->gpu_state_held_ns[STATE_LOW] += sum_ns(range, COLUMN_GPU_LOW);
-    ret->gpu_state_held_ns[STATE_BUSY] += sum_ns(range, COLUMN_GPU_BUSY);
-    ret->gpu_u_held += sum_ns(range, COLUMN_GPU_U);
+    sum_add(&ret->cost_held, sum(range, COLUMN_COST));
+    wide_add(&ret->gpu_held_ns, sum_ns(range, COLUMN_GPU_HELD));
+    wide_add(&ret->gpu_observed_held_ns, observed_ns);
+    wide_add(&ret->u_seen_held_ns, observed_ns);
+    wide_add(&ret->gpu_state_held_ns[STATE_IDLE], sum_ns(range, COLUMN_GPU_IDLE));
+    wide_add(&ret->gpu_state_held_ns[STATE_LOW], sum_ns(range, COLUMN_GPU_LOW));
+    wide_add(&ret->gpu_state_held_ns[STATE_BUSY], sum_ns(range, COLUMN_GPU_BUSY));
+    wide_add(&ret->gpu_u_held, sum_ns(range, COLUMN_GPU_U));
 }
 
 void block_sum(const struct block *block, size_t series, size_t from, size_t to,
@@ -86,21 +87,21 @@ void block_sum(const struct block *block, size_t series, size_t from, size_t to,
         range.whole &= block->columns[COLUMN_SHARE_DEN][i] <= 1;
     wide_t observed_ns = sum_ns(&range, COLUMN_GPU_OBSERVED);
     ret->rows += to - from;
-    ret->cost += sum(&range, COLUMN_COST);
+    sum_add(&ret->cost, sum(&range, COLUMN_COST));
     for (int c = 0; c < CATEGORY_COUNT; c++)
-        ret->category[c] += sum(&range, (enum row_column)(COLUMN_USED + c));
-    ret->gpu_ns += sum_ns(&range, COLUMN_GPU);
-    ret->gpu_observed_ns += observed_ns;
-    ret->energy_mj += wide_sum(&range, COLUMN_ENERGY);
-    ret->mem_seen_ms += wide_sum(&range, COLUMN_MEM_SEEN);
+        sum_add(&ret->category[c], sum(&range, (enum row_column)(COLUMN_USED + c)));
+    wide_add(&ret->gpu_ns, sum_ns(&range, COLUMN_GPU));
+    wide_add(&ret->gpu_observed_ns, observed_ns);
+    wide_add(&ret->energy_mj, wide_sum(&range, COLUMN_ENERGY));
+    wide_add(&ret->mem_seen_ms, wide_sum(&range, COLUMN_MEM_SEEN));
     for (size_t i = from; i < to; i++) {
-        ret->mem_byte_ms += (uint64_t)block->columns[COLUMN_MEM_BYTE_MS][i];
+        wide_add(&ret->mem_byte_ms, (uint64_t)block->columns[COLUMN_MEM_BYTE_MS][i]);
         if (block->columns[COLUMN_MEM_MAX][i] > ret->mem_max_bytes)
             ret->mem_max_bytes = block->columns[COLUMN_MEM_MAX][i];
     }
-    ret->work[WORK_GENERATION_TOKENS] += sum(&range, COLUMN_GENERATION_TOKENS);
-    ret->work[WORK_PROMPT_TOKENS] += sum(&range, COLUMN_PROMPT_TOKENS);
-    ret->work[WORK_REQUESTS] += sum(&range, COLUMN_REQUESTS);
+    sum_add(&ret->work[WORK_GENERATION_TOKENS], sum(&range, COLUMN_GENERATION_TOKENS));
+    sum_add(&ret->work[WORK_PROMPT_TOKENS], sum(&range, COLUMN_PROMPT_TOKENS));
+    sum_add(&ret->work[WORK_REQUESTS], sum(&range, COLUMN_REQUESTS));
     if (series_is_held(&block->series[series]))
         sum_held(&range, observed_ns, ret);
     sum_flags(&range, ret);

@@ -25,6 +25,17 @@ struct figures {
     uint64_t rows;
 };
 
+/* Sums wrap: a ledger's never come near (MONEY_MAX is a tenth of what fits), a damaged file's may,
+ * and must not end the process. */
+static inline void sum_add(int64_t *sum, int64_t more)
+{
+    *sum = (int64_t)((uint64_t)*sum + (uint64_t)more);
+}
+static inline void wide_add(wide_t *sum, wide_t more)
+{
+    *sum = (wide_t)((unsigned __int128)*sum + (unsigned __int128)more);
+}
+
 void figures_add_row(struct figures *sum, const struct row *row);
 void figures_add(struct figures *sum, const struct figures *more);
 

@@ -129,7 +129,7 @@ void rollup_add_nodes(struct rollup *rollup, const struct block *block, uint32_t
             mem_push(rollup->nodes, rollup->nodes_n, rollup->nodes_room, node);
         }
         rollup->nodes[at].hours++;
-        rollup->nodes[at].booked += hour->booked;
+        sum_add(&rollup->nodes[at].booked, hour->booked);
     }
     /* Series are in order of their device. */
     for (size_t s = 0; s < block->series_n && rollup->nodes_n > first_node; s++) {

@@ -348,7 +348,7 @@ static enum err node_lines(struct store *store, const struct rollup *rollup,
     for (size_t i = 0; i < rollup->nodes_n; i++) {
         if (n && by_node(&lines[n - 1], &lines[i]) == 0) {
             lines[n - 1].columns[NODE_HOURS] += lines[i].columns[NODE_HOURS];
-            lines[n - 1].columns[NODE_BOOKED] += lines[i].columns[NODE_BOOKED];
+            sum_add(&lines[n - 1].columns[NODE_BOOKED], lines[i].columns[NODE_BOOKED]);
         } else {
             lines[n++] = lines[i];
         }
