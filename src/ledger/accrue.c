@@ -214,7 +214,7 @@ static bool counter_energy(struct tally *tally, const struct device *device, str
                            struct frac share)
 {
     const time_ms *t = device->own.t;
-    size_t low = 0, high = device->own.n;
+    size_t low = device->counter_from + 1, high = device->counter_to;
     while (low < high) {
         size_t mid = (low + high) / 2;
         if (t[mid] <= span.from)
@@ -223,7 +223,7 @@ static bool counter_energy(struct tally *tally, const struct device *device, str
             high = mid;
     }
     bool any = false;
-    for (size_t i = low ? low : 1; i < device->own.n && t[i - 1] < span.to; i++) {
+    for (size_t i = low; i < device->counter_to && t[i - 1] < span.to; i++) {
         any = true;
         int64_t grown = (device->counter[i] - device->counter[i - 1] + 500) / 1000;
         if (share.num == share.den && t[i - 1] >= span.from && t[i] <= span.to) {

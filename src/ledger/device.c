@@ -523,16 +523,29 @@ static bool next_power(struct cover *cover, const struct settings *settings, str
     return true;
 }
 
-/* Does the counter alone tell it all, stamp by stamp? */
-static bool counter_is_whole(const struct timeline *own, const struct settings *settings)
+/* Does the counter alone tell it all, stamp by stamp, from its first to its last? Gives its rows.
+ */
+static bool counter_is_whole(const struct timeline *own, const struct settings *settings,
+                             size_t *ret_from, size_t *ret_to)
 {
-    const int64_t *energy = own->column[SIGNAL_ENERGY];
-    if (!energy || !own->n || energy[0] == SIGNAL_ABSENT)
+    const int64_t *energy = own->column[SIGNAL_ENERGY], *power = own->column[SIGNAL_POWER];
+    size_t from = 0, to = own->n;
+    while (energy && from < to && energy[from] == SIGNAL_ABSENT)
+        from++;
+    while (energy && from < to && energy[to - 1] == SIGNAL_ABSENT)
+        to--;
+    if (!energy || from == to)
         return false;
     bool whole = true;
-    for (size_t row = 1; row < own->n; row++) /* absent is the smallest, so it falls */
+    for (size_t row = from + 1; row < to; row++) /* absent is the smallest, so it falls */
         whole &=
             energy[row] >= energy[row - 1] && own->t[row] - own->t[row - 1] <= settings->gap_ms;
+    for (size_t row = 0; power && row < from; row++)
+        whole &= power[row] == SIGNAL_ABSENT;
+    for (size_t row = to; power && row < own->n; row++)
+        whole &= power[row] == SIGNAL_ABSENT;
+    *ret_from = from;
+    *ret_to = to;
     return whole;
 }
 
@@ -540,13 +553,16 @@ static bool counter_is_whole(const struct timeline *own, const struct settings *
 static void find_energy(struct device *device, const struct settings *settings)
 {
     struct timeline *own = &device->own;
-    if (own->n > 1 && counter_is_whole(own, settings)) {
-        device->counter = own->column[SIGNAL_ENERGY];
-        own->column[SIGNAL_ENERGY] = NULL;
+    size_t from, to;
+    if (counter_is_whole(own, settings, &from, &to)) {
         const int64_t *watts = own->column[SIGNAL_POWER];
-        time_ms first = own->t[0], start = first - settings->step_ms;
-        if (watts && watts[0] != SIGNAL_ABSENT) /* before the counter's first stamp */
-            add_energy(device, (struct energy){start, first, start, first, -1, watts[0]});
+        time_ms first = own->t[from], start = first - settings->step_ms;
+        if (watts && watts[from] != SIGNAL_ABSENT) /* before the counter's first stamp */
+            add_energy(device, (struct energy){start, first, start, first, -1, watts[from]});
+        device->counter = own->column[SIGNAL_ENERGY];
+        device->counter_from = from;
+        device->counter_to = to;
+        own->column[SIGNAL_ENERGY] = NULL;
         return;
     }
     struct cover counter = {own, own->column[SIGNAL_ENERGY], SIZE_MAX, SIZE_MAX};

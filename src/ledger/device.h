@@ -56,8 +56,11 @@ struct device {
     struct spans lost; /* under an XID that marks it as lost */
     struct energy *energy;
     size_t energy_n, energy_room;
-    int64_t *counter; /* the energy counter by own stamp, in uJ, where it is there at every stamp,
-                         never falls and has no gap: `energy` is then what is before it */
+    /* The energy counter by own stamp, in uJ, where it is there at every stamp of
+     * [counter_from, counter_to), never falls and has no gap in it; `energy` is then what is before
+     * it. NULL: `energy` is all. */
+    int64_t *counter;
+    size_t counter_from, counter_to;
     name_t model;
     uint8_t *own_plain[4]; /* while board signals are lifted */
     bool guessed;          /* the unit of GPU_UTIL was guessed from its values */

@@ -1,69 +1,15 @@
-/* A fetch: a handful of threads, each with a connection and a decoder of its own, work off the
- * plan. The thread that called waits, tells of progress, and joins them.
+/* What a fetch asks for, and in which order.
  *
- *     plan ──piece──> thread: HTTP ── decoder ── delivery ──> intake        (as many as in_flight)
+ *     near:  every metric, as far as samples of the hours need it        (prometheus_run.c reads)
+ *     far:   further to both sides, where somebody fell silent at an edge of the hours
  *
- * A slow intake slows the decoder, and that the server, through TCP: nothing piles up. */
+ * In a large cluster most pods have nothing to do with GPUs. Metrics of pods and their owners are
+ * then asked for last, and of those namespaces only that GPU requests and GPU metrics named. */
+#include <stdlib.h>
+
 #include "source/prometheus_impl.h"
 
-#include <pthread.h>
-#include <stdlib.h>
-#include <time.h>
-
-#include "fleet/signals.h"
-
-#define IN_FLIGHT_MAX 64 /* also the most that options allow */
-#define REPORT_EVERY_MS 100
-#define STEP_MS HOUR_MS           /* first piece of a metric, where answers are no streams */
-#define TARGET ((uint64_t)500000) /* samples that such an answer should have: 14 MB of JSON */
-#define MATCH_MAX ((size_t)4096)  /* bytes of a selector of exporters */
-#define TIMEOUTS_MAX 3            /* in a row: shorter pieces do not help then */
-
-struct run {
-    struct prometheus *prometheus;
-    struct intake *intake;
-    struct progress *progress;
-    struct plan *plan;
-    struct tally tally;
-    bool nodes_recorded; /* Kubernetes' records tell of nodes; else GPU samples do */
-    enum signal fullest; /* the GPU signal that most series have */
-    pthread_mutex_t lock;
-    pthread_cond_t home;
-    int running;
-    int timeouts;
-    enum err code; /* the first failure */
-    struct error err;
-};
-
-static void run_fail(struct run *run, enum err code, const struct error *err)
-{
-    pthread_mutex_lock(&run->lock);
-    if (run->code == ERR_OK) {
-        run->code = code;
-        run->err = *err;
-    }
-    pthread_mutex_unlock(&run->lock);
-    plan_stop(run->plan);
-}
-
-/* Did too many pieces in a row time out? */
-static bool run_timed_out(struct run *run, enum err code)
-{
-    pthread_mutex_lock(&run->lock);
-    run->timeouts = code == ERR_NETWORK ? run->timeouts + 1 : 0;
-    bool too_many = run->timeouts > TIMEOUTS_MAX;
-    pthread_mutex_unlock(&run->lock);
-    return too_many;
-}
-
-/* A lane is one thread's at a time, and so is its metric's count. */
-static void count_series(struct run *run, const struct wanted_metric *metric, uint64_t more)
-{
-    size_t n;
-    const struct wanted_metric *wanted = wanted_metrics(&n);
-    if (metric >= wanted && metric < wanted + n)
-        run->prometheus->series[metric - wanted] += more;
-}
+#define MATCH_MAX ((size_t)4096) /* bytes of a selector that lists names */
 
 /* Stamps of these metrics count as observations of Kubernetes (semantics, section 6). */
 static bool is_observation(const struct wanted_metric *metric)
@@ -72,126 +18,40 @@ static bool is_observation(const struct wanted_metric *metric)
            strcmp(metric->name, "kube_pod_info") == 0;
 }
 
-static struct seen *watcher(const struct run *run, const struct wanted_metric *metric)
+static bool is_request(const struct wanted_metric *metric)
 {
-    const struct signal_name *name = signal_of_metric(str_of(metric->name));
-    if (is_observation(metric))
-        return run->prometheus->observers;
-    return name && name->signal == run->fullest ? run->prometheus->exporters : NULL;
+    return strstr(metric->name, "_resource_requests") != NULL;
 }
 
-static bool run_piece(struct run *run, struct asker *asker, const struct piece *piece)
+/* Of pods and what owns them, of which a cluster may have many that no GPU is concerned with. */
+static bool is_of_pods(const struct wanted_metric *metric)
 {
-    struct error err = {0};
-    uint64_t before = delivery_count(asker->delivery);
-    uint64_t series = delivery_series_count(asker->delivery);
-    delivery_watch(asker->delivery, watcher(run, piece->metric));
-    enum err e = run->prometheus->api == PROMETHEUS_QUERY
-                     ? prometheus_query_piece(asker, piece, &err)
-                     : prometheus_read_piece(asker, piece, &err);
-    bool timed_out = run_timed_out(run, e);
-    count_series(run, piece->metric, delivery_series_count(asker->delivery) - series);
-    if (e == ERR_OK) {
-        plan_done(run->plan, piece, delivery_count(asker->delivery) - before);
-        return true;
-    }
-    if (asker->too_large && !timed_out && plan_halve(run->plan, piece))
-        return true;
-    if (asker->too_large && e == ERR_LIMIT && !err.text[sizeof err.text / 2])
-        strcat(err.text, "; that is for a minute of it: narrow it with --matcher, or raise the "
-                         "server's limit");
-    if (e != ERR_STOPPED)
-        error_prefix(&err, "reading %s", piece->metric->name);
-    run_fail(run, e, &err);
+    static const char *const heads[] = {"kube_pod_", "kube_replicaset_", "kube_job_"};
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
+        if (strncmp(metric->name, heads[i], strlen(heads[i])) == 0)
+            return !is_request(metric);
     return false;
 }
 
-static void *run_thread(void *context)
+void prometheus_watch(const struct prometheus_run *run, const struct wanted_metric *metric,
+                      struct delivery *delivery)
 {
-    struct run *run = context;
-    const volatile int *stop = run->progress ? run->progress->stop : NULL;
-    struct asker asker = {.prometheus = run->prometheus,
-                          .client = http_client_new(run->prometheus->site, stop),
-                          .delivery = delivery_new(run->intake, &run->tally),
-                          .intake = run->intake,
-                          .tally = &run->tally};
-    struct piece piece;
-    while (plan_take(run->plan, &piece) && run_piece(run, &asker, &piece))
-        ;
-    delivery_free(asker.delivery);
-    http_client_free(asker.client);
-    pthread_mutex_lock(&run->lock);
-    run->running--;
-    pthread_cond_signal(&run->home);
-    pthread_mutex_unlock(&run->lock);
-    return NULL;
-}
-
-static void run_report(struct run *run)
-{
-    struct progress *progress = run->progress;
-    if (!progress || !progress->report)
-        return;
-    struct progress now = *progress;
-    char what[300];
-    snprintf(what, sizeof what, "reading %s", http_site_url(run->prometheus->site));
-    now.what = what;
-    now.series = atomic_load_explicit(&run->tally.series, memory_order_relaxed);
-    now.samples = atomic_load_explicit(&run->tally.samples, memory_order_relaxed);
-    now.bytes = atomic_load_explicit(&run->tally.bytes, memory_order_relaxed);
-    now.done = plan_progress(run->plan);
-    progress->report(progress->context, &now);
-}
-
-/* Wait until all threads are home; report now and then, without the lock. */
-static void run_wait(struct run *run)
-{
-    pthread_mutex_lock(&run->lock);
-    while (run->running > 0) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += REPORT_EVERY_MS * 1000000L;
-        until.tv_sec += until.tv_nsec / 1000000000L;
-        until.tv_nsec %= 1000000000L;
-        pthread_cond_timedwait(&run->home, &run->lock, &until);
-        pthread_mutex_unlock(&run->lock);
-        run_report(run);
-        pthread_mutex_lock(&run->lock);
+    const struct prometheus *prometheus = run->prometheus;
+    const struct signal_name *name = signal_of_metric(str_of(metric->name));
+    bool fullest = name && name->signal == run->fullest;
+    struct seen *seen[DELIVERY_WATCHERS_MAX];
+    size_t n = 0;
+    if (is_observation(metric))
+        seen[n++] = prometheus->observers;
+    if (fullest)
+        seen[n++] = prometheus->exporters;
+    if (prometheus->narrow && (fullest || is_request(metric))) {
+        seen[n++] = prometheus->namespaces;
+        seen[n++] = prometheus->exported_namespaces;
     }
-    pthread_mutex_unlock(&run->lock);
-}
-
-static void run_threads(struct run *run, size_t lanes_n)
-{
-    pthread_t threads[IN_FLIGHT_MAX];
-    size_t wanted = (size_t)run->prometheus->in_flight, started = 0;
-    if (wanted > lanes_n)
-        wanted = lanes_n;
-    run->running = (int)wanted;
-    for (; started < wanted; started++)
-        if (pthread_create(&threads[started], NULL, run_thread, run) != 0)
-            break;
-    pthread_mutex_lock(&run->lock);
-    run->running -= (int)(wanted - started);
-    pthread_mutex_unlock(&run->lock);
-    if (started == 0 && wanted) {
-        struct error err;
-        run_fail(run, error_set(&err, ERR_LIMIT, "no thread could be started"), &err);
-    }
-    run_wait(run);
-    for (size_t i = 0; i < started; i++)
-        pthread_join(threads[i], NULL);
-}
-
-/* Work off lanes, all of them. */
-static void run_lanes(struct run *run, const struct plan_lane *lanes, size_t n)
-{
-    bool streams = run->prometheus->api == PROMETHEUS_REMOTE_READ;
-    run->plan = plan_new(lanes, n, streams ? TIME_MAX : STEP_MS, TARGET);
-    run_threads(run, n);
-    run_report(run);
-    plan_free(run->plan);
-    run->plan = NULL;
+    if (prometheus->narrow && is_request(metric))
+        seen[n++] = prometheus->renamed_requests;
+    delivery_watch(delivery, seen, n);
 }
 
 static bool is_present(const struct prometheus *prometheus, size_t place)
@@ -200,7 +60,7 @@ static bool is_present(const struct prometheus *prometheus, size_t place)
 }
 
 /* The GPU signal that most series have, by all its names: it stands for the presence of devices. */
-static enum signal fullest_signal(const struct run *run)
+static enum signal fullest_signal(const struct prometheus_run *run)
 {
     uint64_t series[SIGNAL_COUNT] = {0};
     size_t wanted_n, best = 0;
@@ -218,7 +78,7 @@ static enum signal fullest_signal(const struct run *run)
 
 /* What is read of a metric at first: all up to gpu.to. A first fetch has no fetch before it, and
  * reads from kube.from on what tells of nodes: records, or the samples where there are none. */
-static struct span near_range(const struct run *run, const struct fetch *fetch,
+static struct span near_range(const struct prometheus_run *run, const struct fetch *fetch,
                               const struct wanted_metric *metric)
 {
     bool tells = metric->group == METRIC_GROUP_KUBE || !run->nodes_recorded;
@@ -226,54 +86,145 @@ static struct span near_range(const struct run *run, const struct fetch *fetch,
     return (struct span){early ? fetch->kube.from : fetch->gpu.from, fetch->gpu.to};
 }
 
-static void read_near(struct run *run, const struct fetch *fetch)
+/* Two insides of a selector as one. */
+static const char *both_matches(struct arena *arena, const char *a, const char *b)
 {
-    size_t wanted_n, n = 0;
-    const struct wanted_metric *wanted = wanted_metrics(&wanted_n);
-    struct plan_lane *lanes = mem_zalloc(wanted_n, sizeof *lanes);
-    run->fullest = fullest_signal(run);
-    for (size_t i = 0; i < wanted_n; i++) {
-        struct span range = near_range(run, fetch, &wanted[i]);
-        if (is_present(run->prometheus, i))
-            lanes[n++] =
-                (struct plan_lane){.metric = &wanted[i], .first = range.from, .last = range.to};
-    }
-    run_lanes(run, lanes, n);
-    free(lanes);
+    if (!*a || !*b)
+        return *a ? a : b;
+    struct strbuf text = {0};
+    strbuf_addf(&text, "%s,%s", a, b);
+    const char *kept = str_keep(arena, strbuf_str(&text)).p;
+    strbuf_release(&text);
+    return kept;
 }
 
-/* [first, last] of all present metrics of a group; match: more of their selectors. */
-static void read_group(struct run *run, enum metric_group group, const char *match, time_ms first,
-                       time_ms last)
+/* Which metrics are asked for, and for what time. */
+struct question {
+    bool (*wants)(const struct wanted_metric *metric);
+    const struct fetch *near; /* each metric's near range of it, or, where it is NULL … */
+    time_ms first, last;      /* … these */
+    const char *match;        /* more of the selectors */
+};
+
+static void ask(struct prometheus_run *run, const struct question *question)
 {
     size_t wanted_n, n = 0;
     const struct wanted_metric *wanted = wanted_metrics(&wanted_n);
     struct wanted_metric *narrowed = mem_zalloc(wanted_n, sizeof *narrowed);
     struct plan_lane *lanes = mem_zalloc(wanted_n, sizeof *lanes);
+    struct arena arena = {0};
     for (size_t i = 0; i < wanted_n; i++) {
+        if (!is_present(run->prometheus, i) || !question->wants(&wanted[i]))
+            continue;
+        struct span range = {question->first, question->last};
+        if (question->near)
+            range = near_range(run, question->near, &wanted[i]);
+        const char *match = wanted[i].match;
         narrowed[i] = wanted[i];
-        if (*match && !*wanted[i].match)
-            narrowed[i].match = match;
-        if (wanted[i].group == group && is_present(run->prometheus, i))
-            lanes[n++] = (struct plan_lane){&narrowed[i], first, last};
+        narrowed[i].match = both_matches(&arena, match, question->match);
+        if (range.from <= range.to)
+            lanes[n++] = (struct plan_lane){*question->match ? &narrowed[i] : &wanted[i],
+                                            range.from, range.to};
     }
-    if (first <= last && run->code == ERR_OK)
-        run_lanes(run, lanes, n);
+    if (n && run->code == ERR_OK)
+        prometheus_run_lanes(run, lanes, n);
+    arena_release(&arena);
     free(lanes);
     free(narrowed);
 }
 
+/* `label=~"regex"`, NULL-terminated; empty where the regex is, or where it is too long. */
+static void add_match(struct strbuf *ret, const char *label, const struct strbuf *regex)
+{
+    if (regex->n == 0 || regex->n > MATCH_MAX)
+        return;
+    strbuf_addf(ret, "%s=~\"", label);
+    for (size_t i = 0; i < regex->n; i++)
+        strbuf_addf(ret, strchr("\\\"", regex->text[i]) ? "\\%c" : "%c", regex->text[i]);
+    strbuf_addc(ret, '"');
+}
+
+/* The selector of the namespaces that GPUs are used in, so far as they are known; empty: all. The
+ * records' own label says whether kube-state-metrics is scraped with honorLabels. */
+static void gpu_namespaces(struct prometheus *prometheus, struct strbuf *ret)
+{
+    struct strbuf regex = {0};
+    bool unnamed;
+    size_t renamed = seen_count(prometheus->renamed_requests, &unnamed);
+    seen_all_regex(prometheus->namespaces, &regex);
+    seen_all_regex(prometheus->exported_namespaces, &regex);
+    if (renamed == 1 && unnamed)
+        add_match(ret, "namespace", &regex);
+    else if (renamed > 0 && !unnamed)
+        add_match(ret, "exported_namespace", &regex);
+    strbuf_release(&regex);
+}
+
+static bool any(const struct wanted_metric *metric)
+{
+    (void)metric;
+    return true;
+}
+
+static bool not_of_pods(const struct wanted_metric *metric)
+{
+    return !is_of_pods(metric);
+}
+
+static bool of_gpus(const struct wanted_metric *metric)
+{
+    return metric->group == METRIC_GROUP_GPU;
+}
+
+static bool of_kube(const struct wanted_metric *metric)
+{
+    return metric->group == METRIC_GROUP_KUBE;
+}
+
+static bool of_kube_not_of_pods(const struct wanted_metric *metric)
+{
+    return of_kube(metric) && !is_of_pods(metric);
+}
+
+static void read_near(struct prometheus_run *run, const struct fetch *fetch)
+{
+    struct strbuf match = {0};
+    run->fullest = fullest_signal(run);
+    if (!run->prometheus->narrow) {
+        ask(run, &(struct question){.wants = any, .near = fetch, .match = ""});
+        return;
+    }
+    ask(run, &(struct question){.wants = not_of_pods, .near = fetch, .match = ""});
+    gpu_namespaces(run->prometheus, &match);
+    ask(run,
+        &(struct question){.wants = is_of_pods, .near = fetch, .match = match.n ? match.text : ""});
+    strbuf_release(&match);
+}
+
+/* Kubernetes' records of [first, last]. */
+static void read_records(struct prometheus_run *run, time_ms first, time_ms last)
+{
+    struct strbuf match = {0};
+    if (run->prometheus->narrow)
+        gpu_namespaces(run->prometheus, &match);
+    ask(run, &(struct question){
+                 .wants = of_kube_not_of_pods, .first = first, .last = last, .match = ""});
+    ask(run,
+        &(struct question){
+            .wants = is_of_pods, .first = first, .last = last, .match = match.n ? match.text : ""});
+    strbuf_release(&match);
+}
+
 /* GPU metrics after the near range, of the exporters that were silent there. */
-static void read_silent_exporters(struct run *run, const struct fetch *fetch)
+static void read_silent_exporters(struct prometheus_run *run, const struct fetch *fetch)
 {
     struct strbuf regex = {0}, match = {0};
     seen_silent_after_regex(run->prometheus->exporters, fetch->hours, fetch->kube.from, &regex);
-    strbuf_addf(&match, "instance=~\"");
-    for (size_t i = 0; i < regex.n; i++)
-        strbuf_addf(&match, strchr("\\\"", regex.text[i]) ? "\\%c" : "%c", regex.text[i]);
-    strbuf_addf(&match, "\"");
-    read_group(run, METRIC_GROUP_GPU, match.n > MATCH_MAX ? "" : match.text, fetch->gpu.to + 1,
-               fetch->kube.to);
+    add_match(&match, "instance", &regex);
+    ask(run, &(struct question){.wants = of_gpus,
+                                .first = fetch->gpu.to + 1,
+                                .last = fetch->kube.to,
+                                .match = match.n ? match.text : ""});
     strbuf_release(&regex);
     strbuf_release(&match);
 }
@@ -281,18 +232,20 @@ static void read_silent_exporters(struct run *run, const struct fetch *fetch)
 /* Where somebody was silent at an edge of the hours, it matters within the reach of a record when
  * they were heard before, and with what they come back: nodes may have gone, pods ended, devices
  * moved. While kube-state-metrics is silent everything is read on, else those exporters only. */
-static void read_far(struct run *run, const struct fetch *fetch)
+static void read_far(struct prometheus_run *run, const struct fetch *fetch)
 {
     time_ms since = fetch->kube.from;
     struct silence observers = seen_silent(run->prometheus->observers, fetch->hours, since);
     struct silence exporters = seen_silent(run->prometheus->exporters, fetch->hours, since);
     if (observers.before && run->prometheus->fetched)
-        read_group(run, METRIC_GROUP_KUBE, "", fetch->kube.from, fetch->gpu.from - 1);
+        read_records(run, fetch->kube.from, fetch->gpu.from - 1);
     if (fetch->gpu.to >= clock_now())
         return; /* nobody was heard of yet */
     if (observers.after) {
-        read_group(run, METRIC_GROUP_KUBE, "", fetch->gpu.to + 1, fetch->kube.to);
-        read_group(run, METRIC_GROUP_GPU, "", fetch->gpu.to + 1, fetch->kube.to);
+        read_records(run, fetch->gpu.to + 1, fetch->kube.to);
+        ask(run,
+            &(struct question){
+                .wants = of_gpus, .first = fetch->gpu.to + 1, .last = fetch->kube.to, .match = ""});
     } else if (exporters.after) {
         read_silent_exporters(run, fetch);
     }
@@ -308,7 +261,8 @@ static bool nodes_recorded(const struct prometheus *prometheus)
     return false;
 }
 
-static enum err ensure_api(struct prometheus *prometheus, struct run *run, struct error *err)
+static enum err ensure_api(struct prometheus *prometheus, struct prometheus_run *run,
+                           struct error *err)
 {
     if (prometheus->api != PROMETHEUS_AUTO)
         return ERR_OK;
@@ -325,7 +279,7 @@ enum err prometheus_fetch(struct source *source, const struct fetch *fetch, stru
                           struct progress *progress, struct error *err)
 {
     struct prometheus *prometheus = (struct prometheus *)source;
-    struct run run = {.prometheus = prometheus, .intake = intake, .progress = progress};
+    struct prometheus_run run = {.prometheus = prometheus, .intake = intake, .progress = progress};
     enum err e = ensure_api(prometheus, &run, err);
     if (e != ERR_OK)
         return e;

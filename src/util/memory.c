@@ -3,7 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define BLOCK_BYTES ((size_t)64 << 10)
+#define BLOCK_MIN ((size_t)1 << 10)  /* of the first block; each next one is twice as large … */
+#define BLOCK_MAX ((size_t)64 << 10) /* … up to this */
 
 struct arena_block {
     struct arena_block *next;
@@ -49,7 +50,9 @@ void *arena_alloc(struct arena *arena, size_t bytes)
     bytes = (bytes + 15) & ~(size_t)15;
     struct arena_block *block = arena->head;
     if (!block || block->room - block->used < bytes) {
-        size_t room = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
+        size_t room = block ? block->room * 2 : BLOCK_MIN;
+        room = room > BLOCK_MAX ? BLOCK_MAX : room;
+        room = bytes > room ? bytes : room;
         block = mem_alloc(sizeof *block + room);
         block->next = arena->head;
         block->room = room;
