@@ -485,7 +485,7 @@ static void odd_fractions_beyond_the_kept_denominator_still_balance(void **state
     fleet_record(&f, "kube_node_info", NODE, 0, 60, 1);
     static const double milli[] = {997, 991, 983, 977, 971, 967, 953};
     for (int i = 0; i < 7; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "p%d", i);
         add_shared_pod(&f, name, "alibabacloud_com_gpu_milli", milli[i]);
         snprintf(name, sizeof name, "%d", i);
@@ -498,7 +498,7 @@ static void odd_fractions_beyond_the_kept_denominator_still_balance(void **state
     assert_int_equal(f.hours[0].booked, INT64_C(7) * 3333333331);
     int64_t sum = 0;
     for (int i = 0; i < 7; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "p%d", i);
         const struct row *row = fleet_row(&f, 0, "GPU-a", name);
         int64_t ideal = (int64_t)(3333333331.0 * milli[i] / 6839 + 0.5);
