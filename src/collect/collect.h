@@ -32,7 +32,7 @@
 
 #define COLLECT_SETTLE_MS HOUR_MS
 #define COLLECT_LOOK_BACK_MS HOUR_MS
-#define COLLECT_BUDGET_BYTES ((size_t)80 << 20)
+#define COLLECT_BUDGET_BYTES ((size_t)144 << 20)
 #define COLLECT_SAMPLE_BYTES 12 /* that a sample takes until it is booked */
 
 struct collect_options {
@@ -44,7 +44,7 @@ struct collect_options {
     struct span window;  /* whole hours */
     bool rebook;         /* book hours before the watermark again */
     time_ms slice_ms;    /* 0: chosen by the survey; tests set it */
-    size_t budget_bytes; /* of samples held at once; 0: 80 MiB */
+    size_t budget_bytes; /* of samples held at once; 0: 144 MiB */
     struct progress progress;
     time_ms now;         /* 0: the clock's */
     time_ms settle_ms;   /* 0: COLLECT_SETTLE_MS; negative: every hour is closed */
