@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "util/error.h"
+
 #define FLUSH_FROM ((size_t)4096)
 #define ROOM (FLUSH_FROM + XOR_CHUNK_SAMPLES_MAX)
 
@@ -13,8 +15,9 @@ struct delivery {
     time_ms first, last;
     series_id id;
     uint64_t count, series;
-    struct seen *seen;
-    size_t place; /* in seen, of the series in hand */
+    struct seen *seen[DELIVERY_WATCHERS_MAX];
+    size_t place[DELIVERY_WATCHERS_MAX]; /* in seen, of the series in hand */
+    size_t seen_n;
     size_t n;
     time_ms t[ROOM];
     double v[ROOM];
@@ -29,7 +32,7 @@ struct delivery *delivery_new(struct intake *intake, struct tally *tally)
     delivery->last = TIME_MAX;
     delivery->id = SERIES_UNWANTED;
     delivery->count = delivery->series = 0;
-    delivery->seen = NULL;
+    delivery->seen_n = 0;
     delivery->n = 0;
     return delivery;
 }
@@ -52,8 +55,8 @@ void delivery_flush(struct delivery *delivery)
         intake_append(delivery->intake, delivery->id, delivery->t, delivery->v, delivery->n);
         atomic_fetch_add_explicit(&delivery->tally->samples, delivery->n, memory_order_relaxed);
         delivery->count += delivery->n;
-        if (delivery->seen)
-            seen_stamps(delivery->seen, delivery->place, delivery->t[0],
+        for (size_t i = 0; i < delivery->seen_n; i++)
+            seen_stamps(delivery->seen[i], delivery->place[i], delivery->t[0],
                         delivery->t[delivery->n - 1]);
     }
     delivery->n = 0;
@@ -67,8 +70,8 @@ bool delivery_series(struct delivery *delivery, const struct label *labels, size
         return false;
     atomic_fetch_add_explicit(&delivery->tally->series, 1, memory_order_relaxed);
     delivery->series++;
-    if (delivery->seen)
-        delivery->place = seen_place(delivery->seen, labels, n);
+    for (size_t i = 0; i < delivery->seen_n; i++)
+        delivery->place[i] = seen_place(delivery->seen[i], labels, n);
     return true;
 }
 
@@ -138,8 +141,10 @@ uint64_t delivery_series_count(const struct delivery *delivery)
     return delivery->series;
 }
 
-void delivery_watch(struct delivery *delivery, struct seen *seen)
+void delivery_watch(struct delivery *delivery, struct seen *const *seen, size_t n)
 {
+    invariant(n <= DELIVERY_WATCHERS_MAX);
     delivery_flush(delivery);
-    delivery->seen = seen;
+    memcpy(delivery->seen, seen, n * sizeof *seen);
+    delivery->seen_n = n;
 }

@@ -30,7 +30,9 @@ enum err delivery_chunk(struct delivery *delivery, struct str data, struct error
 void delivery_flush(struct delivery *delivery);
 uint64_t delivery_count(const struct delivery *delivery);        /* samples delivered in all */
 uint64_t delivery_series_count(const struct delivery *delivery); /* and series named */
-/* Tell `seen` (NULL: nobody) of the series and stamps that are delivered from now on. */
-void delivery_watch(struct delivery *delivery, struct seen *seen);
+/* Tell these (n <= DELIVERY_WATCHERS_MAX) of the series and stamps that are delivered from now on.
+ */
+#define DELIVERY_WATCHERS_MAX 4
+void delivery_watch(struct delivery *delivery, struct seen *const *seen, size_t n);
 
 #endif

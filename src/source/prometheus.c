@@ -11,7 +11,8 @@ void prometheus_options_defaults(struct prometheus_options *ret)
                                        .idle_timeout_ms = 120 * 1000,
                                        .retries = 5,
                                        .backoff_ms = 500,
-                                       .in_flight = 4};
+                                       .in_flight = 4,
+                                       .narrow_from = 2000};
 }
 
 static void prometheus_free(struct source *source)
@@ -25,6 +26,9 @@ static void prometheus_free(struct source *source)
     free(prometheus->series);
     seen_free(prometheus->observers);
     seen_free(prometheus->exporters);
+    seen_free(prometheus->namespaces);
+    seen_free(prometheus->exported_namespaces);
+    seen_free(prometheus->renamed_requests);
     free(prometheus);
 }
 
@@ -64,6 +68,10 @@ enum err prometheus_source_new(const struct prometheus_options *options, struct 
     prometheus->series = mem_zalloc(wanted_n, sizeof *prometheus->series);
     prometheus->observers = seen_new(STR("instance"));
     prometheus->exporters = seen_new(STR("instance"));
+    prometheus->namespaces = seen_new(STR("namespace"));
+    prometheus->exported_namespaces = seen_new(STR("exported_namespace"));
+    prometheus->renamed_requests = seen_new(STR("exported_namespace"));
+    prometheus->narrow_from = options->narrow_from;
     prometheus->in_flight = options->in_flight < 1                 ? 1
                             : options->in_flight > IN_FLIGHT_LIMIT ? IN_FLIGHT_LIMIT
                                                                    : options->in_flight;

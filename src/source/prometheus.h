@@ -39,6 +39,8 @@ struct prometheus_options {
     int retries;                /* of one request: 5 */
     time_ms backoff_ms;         /* before the first retry, doubled for each next one: 500 ms */
     int in_flight;              /* requests at once: 4 */
+    uint64_t narrow_from; /* pods from which on only those are read that share a namespace with
+                             GPUs: 2000 */
 };
 void prometheus_options_defaults(struct prometheus_options *ret);
 

@@ -3,12 +3,16 @@
  *
  *     prometheus.c         options, life, which way to read
  *     prometheus_survey.c  what the server has
- *     prometheus_fetch.c   threads that work off the plan
+ *     prometheus_fetch.c   what a fetch asks for, in which order
+ *     prometheus_run.c     threads that work off a plan of it
  *     prometheus_read.c    a piece by remote read
  *     prometheus_query.c   a piece by a range selector; instant queries; lists of names */
 #ifndef GPUTALLY_SOURCE_PROMETHEUS_IMPL_H
 #define GPUTALLY_SOURCE_PROMETHEUS_IMPL_H
 
+#include <pthread.h>
+
+#include "fleet/signals.h"
 #include "source/delivery.h"
 #include "source/http.h"
 #include "source/plan.h"
@@ -27,10 +31,36 @@ struct prometheus {
     bool *present;
     /* Over all fetches: who was heard of when; how many series each wanted metric had. */
     struct seen *observers, *exporters; /* instances of kube-state-metrics, and with GPUs */
+    /* Where the cluster is large: values of the labels namespace and exported_namespace that GPU
+     * requests and GPU metrics have; and the latter of the requests alone, where any. */
+    bool narrow;
+    uint64_t narrow_from; /* pods */
+    struct seen *namespaces, *exported_namespaces, *renamed_requests;
     uint64_t *series;
     bool fetched;  /* a fetch went well: seen knows who was there before the next one */
     bool has_gpus; /* of metrics: some are present, or it is not known */
 };
+
+/* A fetch that is under way. */
+struct prometheus_run {
+    struct prometheus *prometheus;
+    struct intake *intake;
+    struct progress *progress;
+    struct plan *plan;
+    struct tally tally;
+    bool nodes_recorded; /* Kubernetes' records tell of nodes; else GPU samples do */
+    enum signal fullest; /* the GPU signal that most series have */
+    pthread_mutex_t lock;
+    pthread_cond_t home;
+    int running, timeouts;
+    enum err code; /* the first failure */
+    struct error err;
+};
+/* Read all lanes; failures go to run->code. */
+void prometheus_run_lanes(struct prometheus_run *run, const struct plan_lane *lanes, size_t n);
+/* Called before a piece of the metric is read: who is to be told of its series. */
+void prometheus_watch(const struct prometheus_run *run, const struct wanted_metric *metric,
+                      struct delivery *delivery);
 
 /* One thread's means of asking. */
 struct asker {

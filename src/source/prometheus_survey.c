@@ -136,6 +136,14 @@ static enum err survey_start(struct survey *survey, time_ms *ret, struct error *
     return e == ERR_STOPPED || e == ERR_AUTH ? e : ERR_OK;
 }
 
+static bool has_nodes(const struct survey *survey)
+{
+    for (size_t i = 0; i < survey->wanted_n; i++)
+        if (survey->prometheus->present[i] && strcmp(survey->wanted[i].name, "kube_node_info") == 0)
+            return true;
+    return false;
+}
+
 /* `{__name__=~"metric|metric|…",MATCHER}` of the GPU metrics that are there. */
 static void add_gpu_metrics(const struct survey *survey, struct strbuf *query)
 {
@@ -202,6 +210,22 @@ static double survey_rate(struct survey *survey)
     return series * samples;
 }
 
+/* Is the cluster so large that only pods in namespaces with GPUs are read? */
+static bool survey_narrow(struct survey *survey)
+{
+    const struct prometheus *prometheus = survey->prometheus;
+    struct strbuf query = {0};
+    bool narrow = false;
+    time_ms length = survey->window.to - survey->window.from;
+    for (int i = 0; i < LOOKS && !narrow && prometheus->narrow_from > 0 && has_nodes(survey); i++) {
+        strbuf_addf(&query, "count(kube_pod_info{%s})", prometheus->matcher);
+        narrow = survey_ask(survey, &query, survey->window.to - length / LOOKS * i) >=
+                 (double)prometheus->narrow_from;
+    }
+    strbuf_release(&query);
+    return narrow;
+}
+
 static void survey_present(struct survey *survey)
 {
     struct prometheus *prometheus = survey->prometheus;
@@ -234,6 +258,7 @@ static enum err survey_metrics(struct survey *survey, struct span *ret_extent,
     e = survey_start(survey, &ret_extent->from, err);
     if (e != ERR_OK)
         return e;
+    survey->prometheus->narrow |= survey_narrow(survey);
     double rate = survey->prometheus->has_gpus ? survey_rate(survey) : 0;
     *ret_samples_an_hour = rate > 0 ? rate : SAMPLES_AN_HOUR_GUESS;
     return ERR_OK;

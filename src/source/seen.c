@@ -157,3 +157,27 @@ void seen_silent_after_regex(struct seen *seen, struct span hours, time_ms since
     }
     pthread_mutex_unlock(&seen->lock);
 }
+
+void seen_all_regex(struct seen *seen, struct strbuf *ret)
+{
+    pthread_mutex_lock(&seen->lock);
+    for (size_t i = 0; i < seen->n; i++) {
+        if (!*seen->ones[i].text)
+            continue;
+        if (ret->n)
+            strbuf_addc(ret, '|');
+        add_quoted(ret, seen->ones[i].text);
+    }
+    pthread_mutex_unlock(&seen->lock);
+}
+
+size_t seen_count(struct seen *seen, bool *ret_unnamed)
+{
+    *ret_unnamed = false;
+    pthread_mutex_lock(&seen->lock);
+    size_t n = seen->n;
+    for (size_t i = 0; i < n; i++)
+        *ret_unnamed |= !*seen->ones[i].text;
+    pthread_mutex_unlock(&seen->lock);
+    return n;
+}

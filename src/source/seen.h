@@ -30,4 +30,9 @@ struct silence seen_silent(struct seen *seen, struct span hours, time_ms since);
 void seen_silent_after_regex(struct seen *seen, struct span hours, time_ms since,
                              struct strbuf *ret);
 
+/* Append a regular expression of all that were ever heard of, but for "". */
+void seen_all_regex(struct seen *seen, struct strbuf *ret);
+/* How many were ever heard of, and whether "" was among them. */
+size_t seen_count(struct seen *seen, bool *ret_unnamed);
+
 #endif

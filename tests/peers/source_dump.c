@@ -4,8 +4,8 @@
  *     source_dump [--api auto|remote-read|samples|query] [--in-flight N] [--retries N] [--backoff
  * MS]
  *                 [--idle MS] [--token FILE] [--user NAME --password-file FILE] [--header H]
- *                 [--matcher M] [--survey] [--quiet] prometheus URL | openmetrics FILE
- *                 FROM_MS TO_MS METRIC[{MATCH}]...
+ *                 [--matcher M] [--narrow-from PODS] [--survey] [--quiet] prometheus URL |
+ * openmetrics FILE FROM_MS TO_MS METRIC[{MATCH}]...
  *
  * Exit 1 with the error on standard error; notes go there too. */
 #include <inttypes.h>
@@ -107,6 +107,8 @@ int main(int argc, char **argv)
                                                           : PROMETHEUS_REMOTE_READ;
         else if (strcmp(name, "in-flight") == 0)
             options.in_flight = atoi(value);
+        else if (strcmp(name, "narrow-from") == 0)
+            options.narrow_from = (uint64_t)atoi(value);
         else if (strcmp(name, "retries") == 0)
             options.retries = atoi(value);
         else if (strcmp(name, "backoff") == 0)

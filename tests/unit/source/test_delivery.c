@@ -152,7 +152,7 @@ static void hear(struct seen *seen, const char *instance, time_ms first, time_ms
 {
     time_ms t[2] = {first, last};
     double v[2] = {1, 1};
-    delivery_watch(delivery, seen);
+    delivery_watch(delivery, &seen, 1);
     assert_true(name("m", instance));
     delivery_samples(delivery, t, v, 2);
     delivery_flush(delivery);
