@@ -5,7 +5,6 @@
 #include "cmd/flow.h"
 
 #include <stdlib.h>
-#include <xxhash.h>
 
 #include "cmd/cmd.h"
 #include "query/window.h"
@@ -42,9 +41,9 @@ static enum err read_settings(struct flow *flow, struct error *err)
     flow->tz = options_text(options, OPTION_TZ);
     if (!flow->tz && config->tz.n)
         flow->tz = config->tz.p;
-    flow->currency = options_text(options, OPTION_CURRENCY);
-    if (!flow->currency)
-        flow->currency = config->currency.n ? config->currency.p : "USD";
+    if (options_text(options, OPTION_CURRENCY)) /* prices of the catalogue are in USD */
+        config->currency = str_of(options_text(options, OPTION_CURRENCY));
+    flow->currency = config->currency.p;
     const struct zone *zone;
     code = zone_load(flow->tz, &zone, err);
     return code == ERR_OK ? config_finish(config, err) : code;
@@ -161,37 +160,6 @@ static enum err need_source(const struct flow *flow, struct error *err)
     return ERR_OK;
 }
 
-/* Name what the rows are booked with, so that a later run with other prices can say so: the
- * settings that change figures, and files by name and content. */
-static void describe_file(struct strbuf *out, const char *option, const char *path)
-{
-    FILE *file = path ? fopen(path, "rb") : NULL;
-    if (!file)
-        return;
-    XXH64_state_t *state = XXH64_createState();
-    char bytes[65536];
-    size_t n;
-    XXH64_reset(state, 0);
-    while ((n = fread(bytes, 1, sizeof bytes, file)) > 0)
-        XXH64_update(state, bytes, n);
-    strbuf_addf(out, "%s=%016llx ", option, (unsigned long long)XXH64_digest(state));
-    XXH64_freeState(state);
-    fclose(file);
-}
-
-static void describe_settings(struct flow *flow)
-{
-    const struct settings *settings = &flow->config->settings;
-    struct strbuf *out = &flow->settings;
-    strbuf_addf(out, "step=%lld gap=%lld idle=%lld busy=%lld split=%d share=%d ",
-                (long long)settings->step_ms, (long long)settings->gap_ms,
-                (long long)settings->idle_below, (long long)settings->busy_from,
-                (int)settings->node_split, (int)settings->share_policy);
-    describe_file(out, "config", flow->config->path.n ? flow->config->path.p : NULL);
-    describe_file(out, "prices", options_text(flow->options, OPTION_PRICES));
-    describe_file(out, "owners", options_text(flow->options, OPTION_OWNERS));
-}
-
 enum err flow_open(const struct options *options, struct flow *ret, struct error *err)
 {
     *ret = (struct flow){.options = options, .config = options->config, .names = names_new()};
@@ -204,8 +172,8 @@ enum err flow_open(const struct options *options, struct flow *ret, struct error
         code = read_window(ret, err);
     if (code == ERR_OK)
         code = add_sources(ret, err);
-    if (code == ERR_OK)
-        describe_settings(ret);
+    if (code == ERR_OK) /* a later run with others can then say so */
+        config_describe(ret->config, &ret->settings);
     return code;
 }
 
@@ -329,6 +297,22 @@ static enum err run_collect(struct flow *flow, struct error *err)
     return code;
 }
 
+/* --retain: hours that are older than the newest by more than that are dropped. */
+static enum err retain(struct flow *flow, struct error *err)
+{
+    long long keep = 0;
+    struct span extent;
+    enum err code = options_duration(flow->options, OPTION_RETAIN, &keep, err);
+    if (code != ERR_OK || keep == 0)
+        return code;
+    if (keep < DAY_MS)
+        return options_refuse(flow->options, OPTION_RETAIN, err, "a day is the least: 1d");
+    code = store_extent(flow->store, &extent, err);
+    if (code == ERR_NOT_FOUND)
+        return ERR_OK;
+    return code == ERR_OK ? store_retain(flow->store, extent.to - keep, err) : code;
+}
+
 /* A server by its URL, a file by its own name: what a reader knows it by. */
 static const char *title_of(const struct flow *flow)
 {
@@ -354,7 +338,7 @@ enum err flow_collect(struct flow *flow, struct error *err)
     meter_clear(&flow->meter);
     if (code == ERR_OK && flow->sources_n)
         code = run_collect(flow, err);
-    return code;
+    return code == ERR_OK ? retain(flow, err) : code;
 }
 
 void flow_close(struct flow *flow)

@@ -121,6 +121,8 @@ enum option_kind { OPTION_SWITCH, OPTION_VALUE, OPTION_SEVERAL };
       "book in slices of whole hours of this length")                                              \
     X(REBOOK, "rebook", 0, OPTION_SWITCH, NULL, IN_SOURCES, false, "How it runs",                  \
       "book hours again that the database has already")                                            \
+    X(RETAIN, "retain", 0, OPTION_VALUE, "DURATION", IN_COLLECT, false, "How it runs",             \
+      "drop hours that are this much older than the newest, for example 400d")                     \
     X(HELP, "help", 'h', OPTION_SWITCH, NULL, IN_ALL, false, "How it runs", "this text")           \
     X(VERSION, "version", 'V', OPTION_SWITCH, NULL, IN_ALL, false, "How it runs",                  \
       "name and version")

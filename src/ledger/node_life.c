@@ -7,34 +7,6 @@
 
 /* ------------------------------------------------------------------ price and size */
 
-static void ask_price(struct booking *booking, time_ms at)
-{
-    const struct life *life = booking->life;
-    struct names *names = booking->facts->names;
-    struct str model = STR_NONE;
-    for (size_t i = 0; i < life->mounts_n; i++) {
-        struct str other = names_text(names, life->mounts[i].device->model);
-        if (other.n && (model.n == 0 || str_cmp(other, model) < 0))
-            model = other;
-    }
-    struct price_query query = {
-        .cluster = names_text(names, booking->node->cluster),
-        .node = names_text(names, booking->node->name),
-        .cloud = life->cloud,
-        .region = life->attributes.region,
-        .instance_type = life->attributes.instance_type,
-        .capacity = life->attributes.capacity,
-        .gpu_model = model,
-        .labels = life->labels,
-        .labels_n = life->labels_n,
-        .at = at,
-    };
-    booking->price = (struct price){.den = 1, .from = TIME_MIN, .to = TIME_MAX};
-    prices_find(booking->options->prices, &query, &booking->price);
-    if (!booking->price.known)
-        booking->price.flags |= FLAG_UNPRICED;
-}
-
 static int64_t capacity_of(const struct booking *booking, const char *resource)
 {
     int64_t most = 0;
@@ -53,6 +25,40 @@ static int64_t mounted_gpus(const struct life *life)
     for (size_t i = 0; i < life->mounts_n; i++)
         count += i == 0 || life->mounts[i].index != life->mounts[i - 1].index;
     return count;
+}
+
+static void ask_price(struct booking *booking, time_ms at)
+{
+    const struct life *life = booking->life;
+    struct names *names = booking->facts->names;
+    struct str model = STR_NONE;
+    for (size_t i = 0; i < life->mounts_n; i++) {
+        struct str other = names_text(names, life->mounts[i].device->model);
+        if (other.n && (model.n == 0 || str_cmp(other, model) < 0))
+            model = other;
+    }
+    /* Capacity counts replicas where GPUs are shared; GPUs that were seen do not. */
+    int64_t gpus = mounted_gpus(life);
+    if (gpus == 0 && life->attributes.replicas <= 1)
+        gpus = capacity_of(booking, NULL);
+    struct price_query query = {
+        .cluster = names_text(names, booking->node->cluster),
+        .node = names_text(names, booking->node->name),
+        .cloud = life->cloud,
+        .region = life->attributes.region,
+        .instance_type = life->attributes.instance_type,
+        .capacity = life->attributes.capacity,
+        .gpu_model = model,
+        .provider_id = names_text(names, life->provider_id),
+        .gpus = gpus < GPUS_MAX ? (int)gpus : GPUS_MAX,
+        .labels = life->labels,
+        .labels_n = life->labels_n,
+        .at = at,
+    };
+    booking->price = (struct price){.den = 1, .from = TIME_MIN, .to = TIME_MAX};
+    prices_find(booking->options->prices, &query, &booking->price);
+    if (!booking->price.known)
+        booking->price.flags |= FLAG_UNPRICED;
 }
 
 /* Replicas of each shared device: capacity over devices where it divides, else the node's label; 0
