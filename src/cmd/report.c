@@ -136,7 +136,8 @@ static enum err print_report(struct flow *flow, const struct results *results, b
     report.next_n = next_lines(flow, next);
     const char **problems = price_problems(flow, &report.problems_n);
     report.problems = problems;
-    if (flow->sources_n && !prices_configured(flow->config->prices))
+    bool usd = strcmp(flow->currency, "USD") == 0; /* the catalogue's */
+    if (flow->sources_n && usd && !prices_configured(flow->config->prices))
         report.list_prices = catalogue_date();
     struct strbuf text = {0};
     report_render(&report, format, &text);
