@@ -67,6 +67,8 @@ static int64_t replicas_of(const struct booking *booking, int64_t gpus)
 {
     int64_t label = booking->life->attributes.replicas;
     int64_t count = capacity_of(booking, "nvidia_com_gpu");
+    int64_t shared = capacity_of(booking, "nvidia_com_gpu_shared"); /* renameByDefault */
+    count = shared > count ? shared : count;
     bool split = false;
     for (size_t i = 0; i < booking->life->mounts_n; i++) {
         const struct device *device = booking->life->mounts[i].device;
