@@ -42,6 +42,38 @@ const struct command_def command_defs[] = {
         .run = cmd_idle,
     },
     {
+        .name = "recommend",
+        .bit = IN_RECOMMEND,
+        .summary = "what to do about it, ranked by dollars a month",
+        .details =
+            "Looks through the ledger of the window for what wastes money and can be acted on now: "
+            "idle and little used workloads, hung ones, empty and stranded nodes, whole GPUs for "
+            "needs that a MIG slice has. Each finding has an owner, what it costs and what doing "
+            "it "
+            "would save a month (730 hours), how sure that is, and why. Where two findings could "
+            "save the same dollar, one keeps it. --output wide and json have "
+            "everything.\n\n" WHERE_IT_READS,
+        .examples = "  gputally recommend --prometheus http://prometheus:9090\n"
+                    "  gputally recommend --db gpu.db --by owner\n"
+                    "  gputally recommend --db gpu.db --window lastweek --output json\n",
+        .run = cmd_recommend,
+    },
+    {
+        .name = "explain",
+        .positional = "ID|SUBJECT",
+        .bit = IN_EXPLAIN,
+        .summary = "where a finding comes from",
+        .details =
+            "Shows what a finding of gputally recommend rests on: coverage, evidence beside its "
+            "thresholds, the price and its source, the arithmetic, what the saving depends on. "
+            "Give "
+            "its id, or the name of a node or workload, and the sources and window of "
+            "recommend.\n\n" WHERE_IT_READS,
+        .examples = "  gputally explain --db gpu.db idle-workload-1f3a9c02\n"
+                    "  gputally explain --db gpu.db search/Deployment/rank\n",
+        .run = cmd_explain,
+    },
+    {
         .name = "export",
         .positional = "ledger",
         .bit = IN_EXPORT,

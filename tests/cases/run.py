@@ -219,6 +219,24 @@ def case_15_idle_scan_three_traps(case):
                                       if line.startswith("k")], ["k0"])
 
 
+def case_16_mig_fit_and_refusals(case):
+    found = json.loads(case.run("recommend", "--output", "json")[0] or "{}")
+    fits = {finding["subject"].rpartition("/")[2]: finding for finding in found["findings"] if finding["rule"] == "mig-fit"}
+    case.want("who fits", sorted(fits), ["lonely", "tagger-0", "tagger-1", "tagger-2"])
+    for name in ("tagger-0", "tagger-1", "tagger-2"):
+        case.want(f"{name}: profile", "2g.20gb" in fits[name]["what"], True)
+    case.want("lonely: profile", "1g.10gb" in fits["lonely"]["what"], True)
+    saving = sum(float(finding["month_saving"]) for finding in found["findings"])
+    case.want("saving", saving, 8760.00)
+    case.want("saving of the whole", float(found["month_saving"]), saving)
+    case.want("memory and headroom are stated", [e["threshold"] for e in fits["lonely"]["evidence"]
+                                                 if e["name"] == "memory of the profile"], ["peak and 10 %"])
+    reasons = {refusal["subject"].rpartition("/")[2]: refusal["reason"] for refusal in found["refused"]}
+    for name, words in (("search-rt", "most of a GPU"), ("train-x", "batch size and data loading"),
+                        ("ocr", "without isolation"), ("chat-70b", "across GPUs")):
+        case.want(f"{name}: refused because", words in reasons.get(name, ""), True)
+
+
 def case_dra_claims(case):
     case.want("train-0 used", case.dollars("used", pod="train-0"), 2.00)
     case.want("train-0 slack", case.dollars("slack", pod="train-0"), 2.00)
@@ -242,6 +260,7 @@ CASES = {
     "08-completed-pod-and-owners": case_08_completed_pod_and_owners,
     "11-spot-labels-missing-price": case_11_spot_labels_missing_price,
     "15-idle-scan-three-traps": case_15_idle_scan_three_traps,
+    "16-mig-fit-and-refusals": case_16_mig_fit_and_refusals,
     "dra-claims": case_dra_claims,
 }
 # a scrape without time stamps was taken at the window's end

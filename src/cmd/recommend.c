@@ -1,0 +1,131 @@
+/* recommend and explain: the rules over the window's ledger, as a ranked list or one by one. */
+#include <stdlib.h>
+
+#include "cmd/cmd.h"
+#include "cmd/flow.h"
+#include "cmd/output.h"
+#include "report/findings.h"
+
+struct run {
+    struct flow flow;
+    struct books *books;
+    struct findings *findings;
+};
+
+static enum err open_run(const struct options *options, struct run *ret, struct error *err)
+{
+    *ret = (struct run){0};
+    return flow_open(options, &ret->flow, err);
+}
+
+static enum err find(struct run *run, struct error *err)
+{
+    enum err code = flow_collect(&run->flow, err);
+    if (code == ERR_OK)
+        code = books_read(run->flow.store, run->flow.window, &run->books, err);
+    if (code == ERR_OK)
+        run->findings = recommend(run->books, run->flow.currency);
+    return code;
+}
+
+static void close_run(struct run *run)
+{
+    findings_free(run->findings);
+    books_free(run->books);
+    flow_close(&run->flow);
+}
+
+static enum err print(const struct strbuf *text, struct error *err)
+{
+    enum err code = output_write(strbuf_str(text), err);
+    return code == ERR_OK ? output_finish(err) : code;
+}
+
+static enum err read_options(const struct options *options, struct findings_report *ret,
+                             enum report_format *ret_format, struct error *err)
+{
+    const char *by = options_text(options, OPTION_BY);
+    long long limit = 0;
+    if (by && strcmp(by, "owner") != 0 && strcmp(by, "team") != 0)
+        return options_refuse(options, OPTION_BY, err, "findings are grouped by owner, not by '%s'",
+                              by);
+    ret->by_owner = by != NULL;
+    enum err code = options_number(options, OPTION_LIMIT, 1, &limit, err);
+    ret->limit = (size_t)limit;
+    return code == ERR_OK ? flow_format(options, ret_format, err) : code;
+}
+
+int cmd_recommend(const struct options *options)
+{
+    struct run run;
+    struct error err = {0};
+    struct strbuf text = {0};
+    struct findings_report report = {.columns = output_columns(), .colour = output_colour()};
+    enum report_format format;
+    enum err code = open_run(options, &run, &err);
+    if (code == ERR_OK)
+        code = read_options(options, &report, &format, &err);
+    if (code == ERR_OK)
+        code = find(&run, &err);
+    bool found = code == ERR_OK && run.findings->n > 0;
+    if (code == ERR_OK) {
+        report.findings = run.findings;
+        report.title = run.flow.title;
+        report.currency = run.flow.currency;
+        findings_render(&report, format, &text);
+        code = print(&text, &err);
+    }
+    strbuf_release(&text);
+    close_run(&run);
+    if (code != ERR_OK)
+        return fail(&err);
+    return options_switch(options, OPTION_EXIT_CODE) && found ? EXIT_FINDINGS : EXIT_DONE;
+}
+
+static enum err explain(const struct findings *findings, struct str what, struct strbuf *out,
+                        struct error *err)
+{
+    size_t at = 0, n = 0;
+    const struct finding *finding;
+    while ((finding = findings_next(findings, what, &at))) {
+        strbuf_add(out, str_of(n++ ? "\n" : ""));
+        finding_explain(findings, finding, out);
+    }
+    for (size_t i = 0; i < findings->refusals_n; i++) {
+        const struct refusal *refusal = &findings->refusals[i];
+        if (str_eq(refusal->subject, what) ||
+            (refusal->subject.n > what.n &&
+             str_eq((struct str){refusal->subject.p + refusal->subject.n - what.n, what.n},
+                    what))) {
+            strbuf_add(out, str_of(n++ ? "\n" : ""));
+            refusal_explain(refusal, out);
+        }
+    }
+    if (n)
+        return ERR_OK;
+    return error_set(err, ERR_NOT_FOUND,
+                     "nothing is found about '%.*s' in this window: give an id or subject that "
+                     "gputally recommend shows for the same sources and window",
+                     STR_ARG(what));
+}
+
+int cmd_explain(const struct options *options)
+{
+    struct run run;
+    struct error err = {0};
+    struct strbuf text = {0};
+    enum err code = open_run(options, &run, &err);
+    if (code == ERR_OK && options->positional_n != 1)
+        code = error_set(&err, ERR_USAGE,
+                         "explain what? Write %s explain ID, as %s recommend shows it",
+                         options->program, options->program);
+    if (code == ERR_OK)
+        code = find(&run, &err);
+    if (code == ERR_OK)
+        code = explain(run.findings, str_of(options->positional[0]), &text, &err);
+    if (code == ERR_OK)
+        code = print(&text, &err);
+    strbuf_release(&text);
+    close_run(&run);
+    return code == ERR_OK ? EXIT_DONE : fail(&err);
+}

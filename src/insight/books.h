@@ -1,0 +1,85 @@
+/* What the rules of `recommend` read: the ledger of a window, added up by GPU and holder.
+ *
+ * A cell is a GPU (or a MIG instance of it) under one holder, or under nobody: the smallest thing
+ * that a saving can be claimed on, so that no dollar is claimed twice. Sums are of the window;
+ * weighted times are ns of a GPU. Built once, then read-only. One thread. */
+#ifndef GPUTALLY_INSIGHT_BOOKS_H
+#define GPUTALLY_INSIGHT_BOOKS_H
+
+#include "query/hours.h"
+#include "util/names.h"
+
+#define MONTH_HOURS 730
+#define BOOKS_USELESS_E (NANO / 10 * 9)   /* a kernel runs from here on … */
+#define BOOKS_USELESS_SM (NANO / 100 * 5) /* … and below this the chip does nothing */
+
+struct book_cell {
+    name_t cluster, node, device, instance, namespace; /* namespace NAME_NONE: unheld */
+    struct row_facts facts;                            /* the last row's */
+    time_ms first, last; /* begin of the first, end of the last hour */
+    money_t cost, category[CATEGORY_COUNT];
+    wide_t gpu_ns, held_ns, observed_ns, state_ns[STATE_COUNT];
+    wide_t u_ns;                  /* useful time, ns */
+    wide_t u, e;                  /* integrals, ms x 1e-9 */
+    int64_t observed_ms, held_ms; /* wall */
+    int64_t hist_u_ns[HISTOGRAM_BINS];
+    int64_t mem_max_bytes, mem_total_bytes, mem_seen_ms;
+    wide_t mem_byte_ms;
+    int64_t work[WORK_COUNT];
+    uint32_t flags;
+    bool shared; /* some row is of a part of the GPU */
+    /* up to when it was low or busy, or a kernel ran 1 % of an hour (to the hour); observed since
+     */
+    time_ms worked_until;
+    int64_t idle_observed_ms;
+    /* the last run of hours in which a kernel always ran and the chip did nothing */
+    time_ms useless_since; /* TIME_MAX: none now */
+    money_t useless_cost;
+    wide_t useless_sm, useless_e; /* integrals over useless_ms */
+    int64_t useless_ms;
+    size_t workload, node_index; /* of books; workload SIZE_MAX: unheld */
+};
+
+struct book_workload {
+    name_t cluster, namespace, workload, owner, model;
+    enum workload_type type;
+    size_t *cells;
+    size_t cells_n, cells_room;
+    struct book_cell sum; /* of the cells; facts of the last */
+    int gpus_a_pod;       /* the most GPUs (or instances) that one of its pods held in an hour */
+};
+
+struct book_node {
+    name_t cluster, node;
+    struct row_facts facts;
+    money_t booked, price; /* price an hour: the last */
+    int32_t gpus;
+    time_ms first, last;
+    uint32_t flags;
+    name_t price_source;
+    money_t category[CATEGORY_COUNT];
+    wide_t category_ns[CATEGORY_COUNT]; /* GPU time of rows whose money is mostly of it */
+    time_ms taken_until;                /* after this hour nobody held anything; TIME_MIN */
+    wide_t gpu_ns;
+};
+
+struct books {
+    struct names *names;
+    struct span window; /* the recorded part of what was asked for */
+    struct book_cell *cells;
+    size_t cells_n, cells_room;
+    struct book_workload *workloads;
+    size_t workloads_n, workloads_room;
+    struct book_node *nodes;
+    size_t nodes_n, nodes_room;
+};
+
+enum err books_read(struct store *store, struct span window, struct books **ret, struct error *err);
+void books_free(struct books *books); /* NULL is fine */
+
+/* Money of the window as money a month: x 730 h / the hours from `first` to the window's end. */
+money_t books_month(const struct books *books, time_ms first, money_t window_money);
+/* Is it still there: in the last two hours of the window? */
+bool books_is_now(const struct books *books, time_ms last);
+
+#endif

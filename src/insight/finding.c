@@ -1,0 +1,153 @@
+#include "insight/finding.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <xxhash.h>
+
+const char *const confidence_words[] = {"low", "medium", "high"};
+
+#define GIB (INT64_C(1) << 30)
+
+struct str finding_text(struct findings *findings, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    invariant(n >= 0);
+    char *text = arena_alloc(&findings->arena, (size_t)n + 1);
+    vsnprintf(text, (size_t)n + 1, format, again);
+    va_end(again);
+    return (struct str){text, (size_t)n};
+}
+
+struct finding *finding_add(struct findings *findings, enum rule_id rule, struct str subject,
+                            struct str owner)
+{
+    uint64_t hash = XXH64(subject.p, subject.n, rule + 1);
+    struct finding finding = {.rule = rule,
+                              .subject = subject,
+                              .owner = owner,
+                              .since = TIME_MIN,
+                              .confidence = CONFIDENCE_HIGH};
+    finding.id = finding_text(findings, "%s-%08llx", rules[rule].name,
+                              (unsigned long long)(hash & 0xffffffff));
+    mem_push(findings->items, findings->n, findings->room, finding);
+    return &findings->items[findings->n - 1];
+}
+
+void refusal_add(struct findings *findings, enum rule_id rule, struct str subject, struct str owner,
+                 const char *reason)
+{
+    struct refusal refusal = {rule, subject, owner, str_of(reason)};
+    mem_push(findings->refusals, findings->refusals_n, findings->refusals_room, refusal);
+}
+
+void finding_evidence(struct findings *findings, struct finding *finding, const char *name,
+                      struct str value, const char *threshold)
+{
+    (void)findings;
+    invariant(finding->evidence_n < EVIDENCE_MAX);
+    finding->evidence[finding->evidence_n++] =
+        (struct evidence){str_of(name), value, str_of(threshold)};
+}
+
+void finding_claim(struct finding *finding, size_t cell, money_t month)
+{
+    struct claim claim = {cell, month};
+    if (month > 0)
+        mem_push(finding->claims, finding->claims_n, finding->claims_room, claim);
+}
+
+struct str finding_workload(struct findings *findings, const struct book_workload *workload)
+{
+    const struct names *names = findings->books->names;
+    struct str cluster = names_text(names, workload->cluster);
+    return finding_text(findings, "workload %.*s%s%.*s/%.*s", STR_ARG(cluster),
+                        cluster.n ? "/" : "", STR_ARG(names_text(names, workload->namespace)),
+                        STR_ARG(names_text(names, workload->workload)));
+}
+
+struct str finding_node(struct findings *findings, const struct book_node *node)
+{
+    const struct names *names = findings->books->names;
+    struct str cluster = names_text(names, node->cluster);
+    return finding_text(findings, "node %.*s%s%.*s", STR_ARG(cluster), cluster.n ? "/" : "",
+                        STR_ARG(names_text(names, node->node)));
+}
+
+/* Tenths of num / den, rounded. */
+static long long tenths(wide_t num, wide_t den)
+{
+    return den > 0 ? (long long)((num * 20 + den) / (2 * den)) : 0;
+}
+
+struct str finding_percent(struct findings *findings, wide_t part, wide_t whole)
+{
+    long long t = tenths(part * 100, whole);
+    return finding_text(findings, "%lld.%lld %%", t / 10, t % 10);
+}
+
+struct str finding_hours(struct findings *findings, int64_t ms)
+{
+    long long t = tenths(ms, HOUR_MS);
+    return finding_text(findings, "%lld.%lld h", t / 10, t % 10);
+}
+
+struct str finding_gpu_hours(struct findings *findings, wide_t ns)
+{
+    long long t = tenths(ns, (wide_t)HOUR_MS * 1000000);
+    return finding_text(findings, "%lld.%lld GPU-hours", t / 10, t % 10);
+}
+
+struct str finding_gib(struct findings *findings, int64_t bytes)
+{
+    long long t = tenths(bytes, GIB);
+    return finding_text(findings, "%lld.%lld GiB", t / 10, t % 10);
+}
+
+struct str finding_money(struct findings *findings, money_t amount)
+{
+    wide_t cents = ((wide_t)amount + NANO / 200) / (NANO / 100);
+    bool usd = strcmp(findings->currency, "USD") == 0;
+    return finding_text(findings, "%s%lld.%02lld%s%s", usd ? "$" : "", (long long)(cents / 100),
+                        (long long)(cents % 100), usd ? "" : " ", usd ? "" : findings->currency);
+}
+
+struct str finding_time(struct findings *findings, time_ms t)
+{
+    char text[TIME_TEXT_MAX];
+    return finding_text(findings, "%s", time_format(t, text));
+}
+
+void finding_coverage(struct findings *findings, struct finding *finding,
+                      const struct book_cell *sum)
+{
+    finding_evidence(findings, finding, "observed",
+                     finding_percent(findings, sum->observed_ns, sum->held_ns), "90 % of held");
+    bool tight = 100 * sum->observed_ns >= 99 * sum->held_ns;
+    time_ms ms = findings->books->window.to - sum->first;
+    finding->confidence = tight && ms >= 7 * DAY_MS ? CONFIDENCE_HIGH : CONFIDENCE_MEDIUM;
+    finding->reasons = finding_text(
+        findings,
+        "%.*s of the held time is observed, over %.*s; CPU and network of the node and "
+        "serving counters are unchecked",
+        STR_ARG(finding_percent(findings, sum->observed_ns, sum->held_ns)),
+        STR_ARG(finding_hours(findings, ms)));
+}
+
+void finding_price(struct findings *findings, struct finding *finding, const struct book_node *node)
+{
+    const struct names *names = findings->books->names;
+    struct str type = names_text(names, node->facts.instance_type);
+    struct str source = names_text(names, node->price_source);
+    if (node->flags & FLAG_UNPRICED) {
+        finding->price = finding_text(findings, "%.*s has no price", STR_ARG(type));
+        return;
+    }
+    finding->price = finding_text(findings, "%.*s, %s: %.*s an hour for %d GPU%s (%.*s)",
+                                  STR_ARG(type), capacity_type_words[node->facts.capacity],
+                                  STR_ARG(finding_money(findings, node->price)), (int)node->gpus,
+                                  node->gpus == 1 ? "" : "s", STR_ARG(source));
+}

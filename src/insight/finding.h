@@ -1,0 +1,94 @@
+/* A finding: something to do, by whom, for how much, and why one should believe it.
+ *
+ * Money is what the subject costs at the pace of the window. `month` is what is wasted a month;
+ * `saving` what doing it would really save, after what other findings have claimed on the same
+ * GPUs (recommend.c). Texts live in the findings' arena. */
+#ifndef GPUTALLY_INSIGHT_FINDING_H
+#define GPUTALLY_INSIGHT_FINDING_H
+
+#include "insight/books.h"
+#include "insight/rule.h"
+#include "util/memory.h"
+
+enum confidence { CONFIDENCE_LOW, CONFIDENCE_MEDIUM, CONFIDENCE_HIGH };
+extern const char *const confidence_words[];
+
+struct evidence {
+    struct str name, value, threshold; /* threshold may be empty */
+};
+#define EVIDENCE_MAX 12
+
+/* A saving a month on a cell. */
+struct claim {
+    size_t cell;
+    money_t month;
+};
+
+struct finding {
+    enum rule_id rule;
+    struct str id;      /* "idle-workload-1f3a9c02": of rule and subject, the same every day */
+    struct str subject; /* "workload svc/Deployment/tagger", "node prod/gpu-7" */
+    struct str owner;   /* team, "platform" or "finance" */
+    struct str what;    /* a sentence */
+    time_ms since;      /* TIME_MIN: not known */
+    money_t window_cost, month, saving;
+    struct str depends; /* what the saving depends on */
+    enum confidence confidence;
+    struct str reasons;               /* of the confidence */
+    struct str risk, action, command; /* command may be empty */
+    struct str arithmetic;            /* how the saving comes about */
+    struct str price;                 /* price row and its source */
+    struct str joined;                /* what was claimed by others; empty */
+    struct evidence evidence[EVIDENCE_MAX];
+    size_t evidence_n;
+    struct claim *claims;
+    size_t claims_n, claims_room;
+};
+
+/* A workload or node that a rule looked at and left alone, and why. */
+struct refusal {
+    enum rule_id rule;
+    struct str subject, owner, reason;
+};
+
+struct findings {
+    const struct books *books;
+    const char *currency;  /* of the ledger; borrowed */
+    struct finding *items; /* after recommend(): by saving, month, id */
+    size_t n, room;
+    struct refusal *refusals;
+    size_t refusals_n, refusals_room;
+    struct arena arena;
+};
+
+/* A new finding of a rule on a subject "KIND NAME": id, owner and defaults are filled in; valid
+ * until the next one is added. */
+struct finding *finding_add(struct findings *findings, enum rule_id rule, struct str subject,
+                            struct str owner);
+void refusal_add(struct findings *findings, enum rule_id rule, struct str subject, struct str owner,
+                 const char *reason);
+/* Text in the arena. */
+struct str finding_text(struct findings *findings, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void finding_evidence(struct findings *findings, struct finding *finding, const char *name,
+                      struct str value, const char *threshold);
+void finding_claim(struct finding *finding, size_t cell, money_t month);
+
+/* "workload svc/Deployment/tagger", with the cluster in front where it has a name. */
+struct str finding_workload(struct findings *findings, const struct book_workload *workload);
+struct str finding_node(struct findings *findings, const struct book_node *node);
+/* Figures as texts: 61.2 %, 12.5 h, 168.0, 14.2 GiB, $12.34, 2026-11-30T00:00:00Z */
+struct str finding_percent(struct findings *findings, wide_t part, wide_t whole);
+struct str finding_hours(struct findings *findings, int64_t ms);
+struct str finding_gpu_hours(struct findings *findings, wide_t ns);
+struct str finding_gib(struct findings *findings, int64_t bytes);
+struct str finding_money(struct findings *findings, money_t amount);
+struct str finding_time(struct findings *findings, time_ms t);
+/* Coverage of a cell's held time as evidence, and the confidence that follows from it. */
+void finding_coverage(struct findings *findings, struct finding *finding,
+                      const struct book_cell *sum);
+/* The price row of a node. */
+void finding_price(struct findings *findings, struct finding *finding,
+                   const struct book_node *node);
+
+#endif

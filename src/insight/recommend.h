@@ -1,0 +1,16 @@
+/* All rules over the books, joined and ranked. */
+#ifndef GPUTALLY_INSIGHT_RECOMMEND_H
+#define GPUTALLY_INSIGHT_RECOMMEND_H
+
+#include "insight/finding.h"
+
+/* Run every rule; then, in the order of the rule table, let each finding keep what of its claims no
+ * earlier one has claimed on the same cell; then sort by saving. books must live as long. */
+struct findings *recommend(const struct books *books, const char *currency);
+void findings_free(struct findings *findings); /* NULL is fine */
+/* What all findings together really save a month. */
+money_t findings_saving(const struct findings *findings);
+/* By id, or by a subject's words ("gpu-7", "svc/Deployment/tagger"): the next one from *at on. */
+const struct finding *findings_next(const struct findings *findings, struct str text, size_t *at);
+
+#endif

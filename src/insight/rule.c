@@ -1,0 +1,21 @@
+#include "insight/rule.h"
+
+#define FIND_IDLE_WORKLOAD rule_idle_workload
+#define FIND_IDLE_NOTEBOOK rule_idle_notebook
+#define FIND_BUSY_USELESS rule_busy_useless
+#define FIND_NODE_EMPTY rule_node_empty
+#define FIND_NODE_CORDONED rule_node_cordoned
+#define FIND_NODE_UNHEALTHY rule_node_unhealthy
+#define FIND_NODE_STRANDED rule_node_stranded
+#define FIND_NODE_UNPARTITIONED rule_node_unpartitioned
+#define FIND_NODE_STARTING rule_node_starting
+#define FIND_MIG_FIT rule_mig_fit
+#define FIND_LOW_USE rule_low_use
+#define FIND_UNOWNED rule_unowned
+#define FIND_UNPRICED rule_unpriced
+
+const struct rule rules[RULE_COUNT] = {
+#define X(id, name, title, actor, thresholds) {name, title, actor, thresholds, FIND_##id},
+    RULE_TABLE(X)
+#undef X
+};

@@ -1,0 +1,136 @@
+/* Allocated but idle, and idle notebooks.
+ *
+ * Judged by GPU time over a day or more, so that a pause between epochs is not idleness; time that
+ * was not observed counts as in use. Advice to stop needs three idle days up to now, of which nine
+ * tenths are observed; before that, whoever holds it is asked. */
+#include "insight/finding.h"
+
+#define HELD_NS_MIN ((wide_t)24 * HOUR_MS * 1000000)
+#define STOP_MS (72 * HOUR_MS)
+
+/* Idle is nothing at all, not a little all the time: nearly all of it in the histogram's first bin
+ * (SM activity under 5 %), and where GPU_UTIL is missing, so that kernels are not seen, under 1 %.
+ */
+static bool does_nothing(const struct book_cell *sum)
+{
+    wide_t mean_unit = (wide_t)sum->observed_ms * NANO;
+    if (sum->flags & FLAG_E_SM && 100 * sum->u >= mean_unit)
+        return false;
+    return 10 * sum->state_ns[STATE_IDLE] >= 9 * sum->observed_ns &&
+           10 * (wide_t)sum->hist_u_ns[0] >= 9 * sum->observed_ns;
+}
+
+static bool enough(const struct books *books, const struct book_cell *sum)
+{
+    return books_is_now(books, sum->last) && sum->held_ns >= HELD_NS_MIN &&
+           10 * sum->observed_ns >= 9 * sum->held_ns;
+}
+
+/* Has no GPU of it worked for three days, and is that seen? *ret_since: since when. */
+static bool may_be_stopped(const struct books *books, const struct book_workload *of,
+                           time_ms *ret_since)
+{
+    time_ms since = TIME_MIN;
+    int64_t observed = 0, span = 0;
+    for (size_t c = 0; c < of->cells_n; c++) {
+        const struct book_cell *cell = &books->cells[of->cells[c]];
+        time_ms begin = cell->worked_until > cell->first ? cell->worked_until : cell->first;
+        if (!books_is_now(books, cell->last) && cell->worked_until == TIME_MIN)
+            continue;
+        since = begin > since ? begin : since;
+        observed += cell->idle_observed_ms;
+        span += cell->last - begin;
+    }
+    *ret_since = since;
+    return since > TIME_MIN && books->window.to - since >= STOP_MS && 10 * observed >= 9 * span;
+}
+
+static void claim_idle(const struct books *books, struct finding *finding,
+                       const struct book_workload *of)
+{
+    for (size_t c = 0; c < of->cells_n; c++) {
+        const struct book_cell *cell = &books->cells[of->cells[c]];
+        finding_claim(finding, of->cells[c],
+                      books_month(books, of->sum.first, cell->category[CATEGORY_HELD_IDLE]));
+    }
+}
+
+static struct finding *found(const struct books *books, struct findings *findings,
+                             const struct book_workload *of, enum rule_id rule)
+{
+    const struct book_cell *sum = &of->sum;
+    struct finding *finding = finding_add(findings, rule, finding_workload(findings, of),
+                                          names_text(books->names, of->owner));
+    finding->window_cost = sum->category[CATEGORY_HELD_IDLE];
+    finding->month = books_month(books, sum->first, finding->window_cost);
+    finding->what = finding_text(
+        findings, "holds %.*s in the window and is idle in %.*s of what is observed",
+        STR_ARG(finding_gpu_hours(findings, sum->held_ns)),
+        STR_ARG(finding_percent(findings, sum->state_ns[STATE_IDLE], sum->observed_ns)));
+    finding_evidence(findings, finding, "held", finding_gpu_hours(findings, sum->held_ns),
+                     "24 GPU-hours");
+    finding_evidence(findings, finding, "idle",
+                     finding_percent(findings, sum->state_ns[STATE_IDLE], sum->observed_ns),
+                     rule == RULE_IDLE_NOTEBOOK ? "60 %" : "90 %, or the last 3 days");
+    finding_evidence(findings, finding, "mean SM activity",
+                     finding_percent(findings, sum->u, (wide_t)sum->observed_ms * NANO), "");
+    finding_evidence(findings, finding, "last work (to the hour)",
+                     sum->worked_until == TIME_MIN ? STR("none in the window")
+                                                   : finding_time(findings, sum->worked_until),
+                     "");
+    finding_coverage(findings, finding, sum);
+    finding->confidence = CONFIDENCE_MEDIUM; /* its CPU is unchecked */
+    finding_price(findings, finding, &books->nodes[books->cells[of->cells[0]].node_index]);
+    finding->arithmetic =
+        finding_text(findings, "held idle %.*s since %.*s x 730 h / %.*s",
+                     STR_ARG(finding_money(findings, finding->window_cost)),
+                     STR_ARG(finding_time(findings, sum->first)),
+                     STR_ARG(finding_hours(findings, books->window.to - sum->first)));
+    finding->depends = STR("the freed GPUs being used by others, or their nodes removed");
+    claim_idle(books, finding, of);
+    return finding;
+}
+
+void rule_idle_workload(const struct books *books, struct findings *findings)
+{
+    for (size_t i = 0; i < books->workloads_n; i++) {
+        const struct book_workload *of = &books->workloads[i];
+        const struct book_cell *sum = &of->sum;
+        time_ms since;
+        if (of->type == WORKLOAD_INTERACTIVE || !enough(books, sum))
+            continue;
+        bool stop = may_be_stopped(books, of, &since);
+        if (!stop && !does_nothing(sum))
+            continue;
+        struct finding *finding = found(books, findings, of, RULE_IDLE_WORKLOAD);
+        finding->since = since;
+        finding->action = stop ? STR("stop it, or scale it to zero, once its holder has said that "
+                                     "it does not work on the "
+                                     "CPU")
+                               : STR("ask its holder what it is kept for; if its work is on the "
+                                     "CPU, a machine without "
+                                     "GPUs does it");
+        finding->risk = stop ? STR("medium: state in GPU memory is lost when it is stopped")
+                             : STR("none: nothing is stopped");
+    }
+}
+
+void rule_idle_notebook(const struct books *books, struct findings *findings)
+{
+    for (size_t i = 0; i < books->workloads_n; i++) {
+        const struct book_workload *of = &books->workloads[i];
+        const struct book_cell *sum = &of->sum;
+        time_ms since;
+        if (of->type != WORKLOAD_INTERACTIVE || !enough(books, sum) ||
+            10 * sum->state_ns[STATE_IDLE] < 6 * sum->observed_ns)
+            continue;
+        bool stop = may_be_stopped(books, of, &since);
+        struct finding *finding = found(books, findings, of, RULE_IDLE_NOTEBOOK);
+        finding->since = stop ? since : TIME_MIN;
+        finding->action =
+            stop ? STR("stop it, and turn on culling of idle notebooks")
+                 : STR("turn on culling after an hour without work; share the GPU by time-slicing "
+                       "(no isolation between users, and no attribution by pod)");
+        finding->risk = STR("medium: unsaved state of the session is lost when it is culled");
+    }
+}

@@ -1,0 +1,256 @@
+/* Nodes and pools whose GPUs nobody holds, by cause. The platform can act; what a reserved node
+ * costs is paid whether it stands or not, so that giving it back saves nothing and is not claimed.
+ */
+#include "insight/finding.h"
+
+#define GPU_HOUR_NS ((wide_t)HOUR_MS * 1000000)
+#define EMPTY_MS (24 * HOUR_MS)
+
+static void claim_category(const struct books *books, struct finding *finding, size_t node,
+                           enum category category)
+{
+    for (size_t c = 0; c < books->cells_n; c++) {
+        const struct book_cell *cell = &books->cells[c];
+        if (cell->node_index == node)
+            finding_claim(finding, c, books_month(books, cell->first, cell->category[category]));
+    }
+}
+
+/* A finding on a node, for the money of a category. */
+static struct finding *found(const struct books *books, struct findings *findings, size_t index,
+                             enum rule_id rule, enum category category)
+{
+    const struct book_node *node = &books->nodes[index];
+    struct finding *finding =
+        finding_add(findings, rule, finding_node(findings, node), STR("platform"));
+    finding->window_cost = node->category[category];
+    finding->month = books_month(books, node->first, finding->window_cost);
+    finding_evidence(findings, finding, category_words[category],
+                     finding_gpu_hours(findings, node->category_ns[category]),
+                     rules[rule].thresholds);
+    finding_evidence(findings, finding, "share of the node's cost",
+                     finding_percent(findings, node->category[category], node->booked), "");
+    finding_price(findings, finding, node);
+    finding->reasons = STR("from the node's records and the pods that held its GPUs");
+    finding->arithmetic =
+        finding_text(findings, "%s %.*s since %.*s x 730 h / %.*s", category_words[category],
+                     STR_ARG(finding_money(findings, finding->window_cost)),
+                     STR_ARG(finding_time(findings, node->first)),
+                     STR_ARG(finding_hours(findings, books->window.to - node->first)));
+    return finding;
+}
+
+static bool is_reserved(const struct books *books, struct finding *finding, size_t index)
+{
+    if (books->nodes[index].facts.capacity != CAPACITY_RESERVED)
+        return false;
+    finding->depends = STR("nothing: the node is reserved and paid for anyway; use it");
+    return true;
+}
+
+void rule_node_empty(const struct books *books, struct findings *findings)
+{
+    for (size_t i = 0; i < books->nodes_n; i++) {
+        const struct book_node *node = &books->nodes[i];
+        time_ms since = node->taken_until > node->first ? node->taken_until : node->first;
+        if (!books_is_now(books, node->last) || node->category[CATEGORY_EMPTY] == 0 ||
+            books->window.to - since < EMPTY_MS)
+            continue;
+        struct finding *finding = found(books, findings, i, RULE_NODE_EMPTY, CATEGORY_EMPTY);
+        finding->since = since;
+        finding->what = finding_text(findings, "has had no pod with a GPU for %.*s",
+                                     STR_ARG(finding_hours(findings, books->window.to - since)));
+        finding_evidence(findings, finding, "empty for",
+                         finding_hours(findings, books->window.to - since), "24 h");
+        finding->action = STR("remove the node; check the pool's least size and how fast it scales "
+                              "down, and that nothing but daemonsets keeps it");
+        finding->command = finding_text(findings, "kubectl drain %.*s --ignore-daemonsets",
+                                        STR_ARG(names_text(books->names, node->node)));
+        finding->risk = STR("low: nobody holds a GPU of it; CPU pods on it are not seen");
+        finding->depends = STR("the pool being allowed to shrink");
+        if (!is_reserved(books, finding, i))
+            claim_category(books, finding, i, CATEGORY_EMPTY);
+    }
+}
+
+void rule_node_cordoned(const struct books *books, struct findings *findings)
+{
+    for (size_t i = 0; i < books->nodes_n; i++) {
+        const struct book_node *node = &books->nodes[i];
+        if (!books_is_now(books, node->last) ||
+            node->category_ns[CATEGORY_CORDONED] < 24 * GPU_HOUR_NS)
+            continue;
+        struct finding *finding = found(books, findings, i, RULE_NODE_CORDONED, CATEGORY_CORDONED);
+        finding->what = STR("takes no pods while its GPUs are free");
+        finding->action = STR("finish what it was cordoned for: uncordon it, or remove it");
+        finding->command = finding_text(findings, "kubectl uncordon %.*s",
+                                        STR_ARG(names_text(books->names, node->node)));
+        finding->risk = STR("medium: it may be cordoned for a fault");
+        finding->confidence = CONFIDENCE_MEDIUM;
+        finding->depends = STR("its GPUs being used once it takes pods, or the node being removed");
+        if (!is_reserved(books, finding, i))
+            claim_category(books, finding, i, CATEGORY_CORDONED);
+    }
+}
+
+void rule_node_unhealthy(const struct books *books, struct findings *findings)
+{
+    for (size_t i = 0; i < books->nodes_n; i++) {
+        const struct book_node *node = &books->nodes[i];
+        if (!books_is_now(books, node->last) || node->category_ns[CATEGORY_UNHEALTHY] < GPU_HOUR_NS)
+            continue;
+        struct finding *finding =
+            found(books, findings, i, RULE_NODE_UNHEALTHY, CATEGORY_UNHEALTHY);
+        finding->what = STR("has GPUs that were lost (XID) or not allocatable");
+        finding->action =
+            STR("drain it, reset or replace the GPU; ask the provider for the machine's "
+                "replacement");
+        finding->command =
+            finding_text(findings, "kubectl drain %.*s --ignore-daemonsets --delete-emptydir-data",
+                         STR_ARG(names_text(books->names, node->node)));
+        finding->risk = STR("medium: pods on its other GPUs are moved");
+        finding->confidence = CONFIDENCE_MEDIUM;
+        finding->depends = STR("the GPU still being lost; it may have come back");
+        if (!is_reserved(books, finding, i))
+            claim_category(books, finding, i, CATEGORY_UNHEALTHY);
+    }
+}
+
+void rule_node_unpartitioned(const struct books *books, struct findings *findings)
+{
+    for (size_t i = 0; i < books->nodes_n; i++) {
+        const struct book_node *node = &books->nodes[i];
+        money_t part = node->category[CATEGORY_UNPARTITIONED];
+        if (!books_is_now(books, node->last) || 20 * (wide_t)part < node->booked ||
+            node->category_ns[CATEGORY_UNPARTITIONED] < 24 * GPU_HOUR_NS || part == 0)
+            continue;
+        struct finding *finding =
+            found(books, findings, i, RULE_NODE_UNPARTITIONED, CATEGORY_UNPARTITIONED);
+        finding->what = STR("has parts of GPUs that no MIG instance has");
+        finding->action = STR("choose MIG profiles that fill the GPU");
+        finding->risk = STR("low: GPUs are partitioned anew when they are free");
+        finding->depends = STR("somebody using the slices: by itself it saves nothing");
+    }
+}
+
+static bool same_pool(const struct book_node *a, const struct book_node *b)
+{
+    return a->cluster == b->cluster && a->facts.pool == b->facts.pool &&
+           a->facts.instance_type == b->facts.instance_type;
+}
+
+/* Is it the first node of its pool and type? Then these are the pool's sums. */
+static bool pool_sums(const struct books *books, size_t first, enum category category,
+                      struct book_node *ret)
+{
+    *ret = books->nodes[first];
+    for (size_t i = 0; i < first; i++)
+        if (same_pool(&books->nodes[i], ret))
+            return false;
+    for (size_t i = first + 1; i < books->nodes_n; i++) {
+        const struct book_node *node = &books->nodes[i];
+        if (!same_pool(node, ret))
+            continue;
+        ret->booked += node->booked;
+        ret->category[category] += node->category[category];
+        ret->category_ns[category] += node->category_ns[category];
+        ret->gpu_ns += node->gpu_ns;
+        ret->first = node->first < ret->first ? node->first : ret->first;
+        if (node->last >= ret->last) {
+            ret->last = node->last;
+            ret->price = node->price;
+            ret->gpus = node->gpus;
+        }
+    }
+    return true;
+}
+
+static struct str pool_subject(struct findings *findings, const struct book_node *pool)
+{
+    const struct names *names = findings->books->names;
+    struct str cluster = names_text(names, pool->cluster),
+               name = names_text(names, pool->facts.pool);
+    return finding_text(findings, "pool %.*s%s%.*s%s%.*s", STR_ARG(cluster), cluster.n ? "/" : "",
+                        STR_ARG(name), name.n ? "/" : "",
+                        STR_ARG(names_text(names, pool->facts.instance_type)));
+}
+
+static struct finding *found_pool(struct findings *findings, const struct book_node *pool,
+                                  enum rule_id rule, enum category category)
+{
+    const struct books *books = findings->books;
+    struct finding *finding =
+        finding_add(findings, rule, pool_subject(findings, pool), STR("platform"));
+    finding->window_cost = pool->category[category];
+    finding->month = books_month(books, pool->first, finding->window_cost);
+    finding_evidence(findings, finding, category_words[category],
+                     finding_gpu_hours(findings, pool->category_ns[category]), "");
+    finding_evidence(findings, finding, "share of the pool's cost",
+                     finding_percent(findings, pool->category[category], pool->booked), "5 %");
+    finding_price(findings, finding, pool);
+    finding->reasons =
+        STR("from the pods that held GPUs; what pods ask for beside GPUs is not looked at");
+    finding->confidence = CONFIDENCE_MEDIUM;
+    return finding;
+}
+
+/* Repacking frees whole nodes or nothing: as many as the GPUs that are free on average would fill.
+ */
+void rule_node_stranded(const struct books *books, struct findings *findings)
+{
+    for (size_t i = 0; i < books->nodes_n; i++) {
+        struct book_node pool;
+        if (!pool_sums(books, i, CATEGORY_STRANDED, &pool) || !books_is_now(books, pool.last))
+            continue;
+        wide_t ns = pool.category_ns[CATEGORY_STRANDED];
+        wide_t node_ns = (wide_t)(books->window.to - pool.first) * 1000000 * pool.gpus;
+        if (ns < 24 * GPU_HOUR_NS || node_ns <= 0 || 20 * ns < pool.gpu_ns)
+            continue;
+        int64_t freed = (int64_t)(ns / node_ns);
+        struct finding *finding =
+            found_pool(findings, &pool, RULE_NODE_STRANDED, CATEGORY_STRANDED);
+        finding->what = finding_text(
+            findings, "has GPUs free beside held ones: %.*s on average, %lld whole nodes' worth",
+            STR_ARG(finding_text(findings, "%.1f GPUs",
+                                 (double)ns / ((double)(books->window.to - pool.first) * 1e6))),
+            (long long)freed);
+        finding_evidence(findings, finding, "whole nodes that they fill",
+                         finding_text(findings, "%lld", (long long)freed), "1");
+        finding->action =
+            STR("pack pods by MostAllocated, or repack with a descheduler; ask for GPUs "
+                "in sizes that fill a node");
+        finding->risk = STR("medium: pods are moved");
+        finding->depends = STR("pods being movable, and the pool shrinking by whole nodes");
+        finding->arithmetic =
+            finding_text(findings, "%lld nodes x %.*s an hour x 730 h", (long long)freed,
+                         STR_ARG(finding_money(findings, pool.price)));
+        if (pool.facts.capacity == CAPACITY_RESERVED || !freed)
+            continue;
+        for (size_t c = 0; c < books->cells_n; c++) {
+            const struct book_cell *cell = &books->cells[c];
+            if (!same_pool(&books->nodes[cell->node_index], &pool))
+                continue;
+            money_t month = books_month(books, pool.first, cell->category[CATEGORY_STRANDED]);
+            finding_claim(finding, c, (money_t)((wide_t)month * freed * node_ns / ns));
+        }
+    }
+}
+
+void rule_node_starting(const struct books *books, struct findings *findings)
+{
+    for (size_t i = 0; i < books->nodes_n; i++) {
+        struct book_node pool;
+        if (!pool_sums(books, i, CATEGORY_STARTING, &pool))
+            continue;
+        money_t part = pool.category[CATEGORY_STARTING];
+        if (part == 0 || 20 * (wide_t)part < pool.booked)
+            continue;
+        struct finding *finding =
+            found_pool(findings, &pool, RULE_NODE_STARTING, CATEGORY_STARTING);
+        finding->what = STR("pays for nodes from their creation to their first pod");
+        finding->action = STR("smaller or preloaded images, drivers in the node image, faster "
+                              "device plugins");
+        finding->risk = STR("low");
+        finding->depends = STR("how much faster nodes can start: not claimed");
+    }
+}

@@ -1,0 +1,289 @@
+/* The ranked list for people, and explain. */
+#include "report/findings.h"
+
+#include <stdlib.h>
+
+#include "report/findings_machine.h"
+#include "report/grid.h"
+#include "report/text.h"
+
+#define MINUTE_MS 60000
+
+struct owner_sum {
+    struct str owner;
+    money_t saving;
+    size_t n;
+};
+
+static int by_owner_saving(const void *a, const void *b)
+{
+    const struct owner_sum *left = a, *right = b;
+    if (left->saving != right->saving)
+        return left->saving > right->saving ? -1 : 1;
+    return str_cmp(left->owner, right->owner);
+}
+
+/* Owners by saving; the caller frees. */
+static struct owner_sum *owners_of(const struct findings *findings, size_t *ret_n)
+{
+    struct owner_sum *owners = NULL;
+    size_t room = 0;
+    *ret_n = 0;
+    for (size_t i = 0; i < findings->n; i++) {
+        const struct finding *finding = &findings->items[i];
+        size_t at = 0;
+        while (at < *ret_n && !str_eq(owners[at].owner, finding->owner))
+            at++;
+        if (at == *ret_n)
+            mem_push(owners, *ret_n, room, ((struct owner_sum){.owner = finding->owner}));
+        owners[at].saving += finding->saving;
+        owners[at].n++;
+    }
+    if (*ret_n)
+        qsort(owners, *ret_n, sizeof *owners, by_owner_saving);
+    return owners;
+}
+
+static void add_head(const struct findings_report *report, struct strbuf *out)
+{
+    const struct findings *findings = report->findings;
+    if (report->title) {
+        text_clean(out, str_of(report->title));
+        strbuf_add(out, STR(" · "));
+    }
+    text_time(out, findings->books->window.from);
+    strbuf_add(out, STR(" to "));
+    text_time(out, findings->books->window.to);
+    strbuf_add(out, STR(" · "));
+    text_plural(out, (wide_t)findings->n, "finding", "findings");
+    strbuf_add(out, STR(" · "));
+    money_t saving = findings_saving(findings);
+    text_money(out, saving, text_money_places(saving), report->currency);
+    strbuf_add(out, STR(" a month can be saved, each dollar counted once"));
+}
+
+static void cell_money(struct grid *grid, struct strbuf *text, money_t amount, int places,
+                       const char *currency)
+{
+    strbuf_clear(text);
+    text_money(text, amount, places, currency);
+    grid_cell(grid, strbuf_str(text));
+}
+
+static void add_finding(const struct findings_report *report, struct grid *grid,
+                        const struct finding *finding, bool wide, int places)
+{
+    struct strbuf text = {0};
+    grid_row(grid, false);
+    cell_money(grid, &text, finding->saving, places, report->currency);
+    cell_money(grid, &text, finding->month, places, report->currency);
+    grid_cell(grid, finding->owner);
+    grid_cell(grid, finding->subject);
+    grid_cell(grid, str_of(rules[finding->rule].title));
+    strbuf_clear(&text);
+    if (finding->since > TIME_MIN)
+        text_time(&text, finding->since - finding->since % MINUTE_MS);
+    grid_cell(grid, text.n ? strbuf_str(&text) : STR("–"));
+    grid_cell(grid, str_of(confidence_words[finding->confidence]));
+    grid_cell(grid, finding->id);
+    grid_cell(grid, wide ? finding->what : finding->action);
+    if (wide)
+        grid_cell(grid, finding->action);
+    strbuf_release(&text);
+}
+
+static void add_owner(const struct findings_report *report, struct grid *grid,
+                      const struct owner_sum *owner, int places)
+{
+    struct strbuf text = {0}, count = {0};
+    grid_row(grid, true);
+    cell_money(grid, &text, owner->saving, places, report->currency);
+    text_plural(&count, (wide_t)owner->n, "finding", "findings");
+    grid_cell(grid, STR_NONE);
+    grid_cell(grid, owner->owner);
+    grid_cell(grid, strbuf_str(&count));
+    strbuf_release(&text);
+    strbuf_release(&count);
+}
+
+static struct grid *lay_out(const struct findings_report *report, bool wide)
+{
+    const struct findings *findings = report->findings;
+    struct grid *grid = grid_new();
+    money_t largest = 0;
+    for (size_t i = 0; i < findings->n; i++)
+        largest = findings->items[i].month > largest ? findings->items[i].month : largest;
+    int places = text_money_places(largest);
+    grid_column(grid, "SAVES A MONTH", GRID_RIGHT);
+    grid_column(grid, "COSTS A MONTH", GRID_RIGHT);
+    grid_column(grid, "OWNER", GRID_NAME);
+    grid_column(grid, "SUBJECT", GRID_NAME);
+    grid_column(grid, "FINDING", GRID_NAME);
+    grid_column(grid, "SINCE", GRID_NAME);
+    grid_column(grid, "CONFIDENCE", GRID_NAME);
+    grid_column(grid, "ID", GRID_NAME);
+    if (wide)
+        grid_column(grid, "WHAT", GRID_WORDS);
+    grid_column(grid, "ACTION", GRID_WORDS);
+    size_t shown = 0, limit = report->limit ? report->limit : SIZE_MAX, owners_n = 1;
+    struct owner_sum *owners = report->by_owner ? owners_of(findings, &owners_n) : NULL;
+    for (size_t o = 0; o < owners_n; o++) {
+        if (owners && shown < limit)
+            add_owner(report, grid, &owners[o], places);
+        for (size_t i = 0; i < findings->n && shown < limit; i++)
+            if (!owners || str_eq(findings->items[i].owner, owners[o].owner)) {
+                add_finding(report, grid, &findings->items[i], wide, places);
+                shown++;
+            }
+    }
+    free(owners);
+    return grid;
+}
+
+static void add_refusals(const struct findings *findings, bool wide, struct strbuf *out)
+{
+    if (!findings->refusals_n)
+        return;
+    if (!wide) {
+        text_plural(out, (wide_t)findings->refusals_n, "workload", "workloads");
+        strbuf_add(out,
+                   STR(" looked at for a smaller slice and left alone (--output wide says why)\n"));
+        return;
+    }
+    strbuf_add(out, STR("looked at for a smaller slice and left alone:\n"));
+    for (size_t i = 0; i < findings->refusals_n; i++)
+        refusal_explain(&findings->refusals[i], out);
+}
+
+static void render_table(const struct findings_report *report, bool wide, struct strbuf *out)
+{
+    const struct findings *findings = report->findings;
+    add_head(report, out);
+    strbuf_add(out, STR("\n\n"));
+    if (findings->n) {
+        struct grid *grid = lay_out(report, wide);
+        struct grid_style style = {.columns = report->columns, .colour = report->colour};
+        grid_text(grid, &style, out);
+        grid_free(grid);
+        strbuf_addc(out, '\n');
+    } else {
+        strbuf_add(out, STR("nothing to do\n"));
+    }
+    add_refusals(findings, wide, out);
+    if (findings->n)
+        strbuf_add(
+            out,
+            STR("next: gputally explain ID, with the same sources, says how it comes about\n"));
+}
+
+static void render_markdown(const struct findings_report *report, struct strbuf *out)
+{
+    struct strbuf text = {0};
+    add_head(report, &text);
+    strbuf_add(out, STR("### "));
+    markdown_text(out, strbuf_str(&text));
+    strbuf_add(out, STR("\n\n"));
+    if (report->findings->n) {
+        struct grid *grid = lay_out(report, false);
+        grid_markdown(grid, out);
+        grid_free(grid);
+    } else {
+        strbuf_add(out, STR("nothing to do\n"));
+    }
+    strbuf_release(&text);
+}
+
+void findings_render(const struct findings_report *report, enum report_format format,
+                     struct strbuf *out)
+{
+    switch (format) {
+    case REPORT_TABLE:
+    case REPORT_WIDE:
+        render_table(report, format == REPORT_WIDE, out);
+        break;
+    case REPORT_CSV:
+        findings_csv(report, out);
+        break;
+    case REPORT_JSON:
+        findings_json(report, out);
+        break;
+    case REPORT_MARKDOWN:
+        render_markdown(report, out);
+        break;
+    case REPORT_FORMAT_COUNT:
+        break;
+    }
+}
+
+static void add_line(struct strbuf *out, const char *name, struct str text)
+{
+    if (!text.n)
+        return;
+    strbuf_addf(out, "%-12s ", name);
+    text_clean(out, text);
+    strbuf_addc(out, '\n');
+}
+
+static void add_amount(struct strbuf *out, const char *name, money_t amount, const char *currency)
+{
+    struct strbuf text = {0};
+    text_money(&text, amount, 2, currency);
+    add_line(out, name, strbuf_str(&text));
+    strbuf_release(&text);
+}
+
+/* What would change the verdict is one of the thresholds: they stand beside the figures. */
+void finding_explain(const struct findings *findings, const struct finding *finding,
+                     struct strbuf *out)
+{
+    const struct rule *rule = &rules[finding->rule];
+    struct strbuf text = {0};
+    text_clean(out, finding->subject);
+    strbuf_addf(out, ": %s (%.*s)\n", rule->title, STR_ARG(finding->id));
+    strbuf_add(out, STR("  it "));
+    text_clean(out, finding->what);
+    strbuf_add(out, STR("\n\n"));
+    add_line(out, "owner", finding->owner);
+    add_line(out, "can act", str_of(rule->actor));
+    if (finding->since > TIME_MIN) {
+        text_time(&text, finding->since - finding->since % MINUTE_MS);
+        add_line(out, "since", strbuf_str(&text));
+    }
+    add_amount(out, "in window", finding->window_cost, findings->currency);
+    add_amount(out, "a month", finding->month, findings->currency);
+    add_amount(out, "saves", finding->saving, findings->currency);
+    add_line(out, "joined", finding->joined);
+    add_line(out, "arithmetic", finding->arithmetic);
+    add_line(out, "price", finding->price);
+    add_line(out, "depends on", finding->depends);
+    add_line(out, "confidence", str_of(confidence_words[finding->confidence]));
+    add_line(out, "because", finding->reasons);
+    add_line(out, "risk", finding->risk);
+    add_line(out, "action", finding->action);
+    add_line(out, "command", finding->command);
+    strbuf_addf(out, "\nrule %s: %s (docs/rules/%s.md)\n", rule->name, rule->thresholds,
+                rule->name);
+    struct grid *grid = grid_new();
+    grid_column(grid, "EVIDENCE", GRID_NAME);
+    grid_column(grid, "VALUE", GRID_NAME);
+    grid_column(grid, "THRESHOLD", GRID_WORDS);
+    for (size_t i = 0; i < finding->evidence_n; i++) {
+        grid_row(grid, false);
+        grid_cell(grid, finding->evidence[i].name);
+        grid_cell(grid, finding->evidence[i].value);
+        grid_cell(grid,
+                  finding->evidence[i].threshold.n ? finding->evidence[i].threshold : STR("–"));
+    }
+    grid_text(grid, &(struct grid_style){0}, out);
+    grid_free(grid);
+    strbuf_release(&text);
+}
+
+void refusal_explain(const struct refusal *refusal, struct strbuf *out)
+{
+    strbuf_add(out, STR("  "));
+    text_clean(out, refusal->subject);
+    strbuf_add(out, STR(": no MIG: "));
+    text_clean(out, refusal->reason);
+    strbuf_addc(out, '\n');
+}

@@ -1,0 +1,26 @@
+/* Findings, rendered: the ranked list of recommend, and the chain behind one, of explain. */
+#ifndef GPUTALLY_REPORT_FINDINGS_H
+#define GPUTALLY_REPORT_FINDINGS_H
+
+#include "insight/recommend.h"
+#include "report/report.h"
+
+/* All borrowed. */
+struct findings_report {
+    const struct findings *findings;
+    const char *title;    /* which source; NULL: none */
+    const char *currency; /* "USD" */
+    bool by_owner;        /* grouped by owner, owners by saving */
+    size_t limit;         /* findings shown; 0: all */
+    size_t columns;       /* of the terminal; 0: not a terminal */
+    bool colour;
+};
+void findings_render(const struct findings_report *report, enum report_format format,
+                     struct strbuf *out);
+/* One finding with everything that it rests on, as paragraphs. */
+void finding_explain(const struct findings *findings, const struct finding *finding,
+                     struct strbuf *out);
+/* Why a rule left a subject alone: a line. */
+void refusal_explain(const struct refusal *refusal, struct strbuf *out);
+
+#endif
