@@ -193,16 +193,26 @@ static bool is_count(double v)
     return v >= 0 && v <= RESOURCE_COUNT_MAX;
 }
 
-static void add_capacity(struct node *node, name_t resource, int64_t count)
+#define NODE_RESOURCES_MAX 64 /* that count GPUs of a node: a dozen MIG profiles and a few more */
+
+/* The resource's place in the node's capacity, made where it is not there; NULL: too many. */
+static struct resource_max *capacity_of(struct node *node, name_t resource)
 {
     for (size_t i = 0; i < node->capacity_n; i++)
-        if (node->capacity[i].resource == resource) {
-            if (node->capacity[i].count < count)
-                node->capacity[i].count = count;
-            return;
-        }
-    struct resource_max fresh = {resource, count};
+        if (node->capacity[i].resource == resource)
+            return &node->capacity[i];
+    if (node->capacity_n == NODE_RESOURCES_MAX)
+        return NULL;
+    struct resource_max fresh = {resource, 0};
     mem_push(node->capacity, node->capacity_n, node->capacity_room, fresh);
+    return &node->capacity[node->capacity_n - 1];
+}
+
+static void add_capacity(struct node *node, name_t resource, int64_t count)
+{
+    struct resource_max *max = capacity_of(node, resource);
+    if (max && max->count < count)
+        max->count = count;
 }
 
 static void add_shortage(struct node *node, struct span span, int64_t missing, name_t resource)
@@ -221,39 +231,49 @@ static void add_shortage(struct node *node, struct span span, int64_t missing, n
     mem_push(node->shortages, node->shortages_n, node->shortages_room, fresh);
 }
 
+/* Times of a run of capacity at which allocatable says less. */
+static void find_shortages(struct facts *facts, struct node *node, const struct run *run,
+                           const struct record_list *allocatable, name_t resource)
+{
+    for (uint32_t j = 0; j < run->n;) {
+        time_ms t = run->t0 + run->dt * (time_ms)j, until;
+        const struct record *record;
+        const struct run *said = said_at(allocatable, t, run->dt, &record, &until);
+        int64_t missing = said && is_count(said->v) ? (int64_t)(run->v - said->v) : 0;
+        if (missing > 0) {
+            struct span span = {watch_start(node->watch, facts->settings, t), t};
+            add_shortage(node, span, missing, resource);
+            j++;
+            continue;
+        }
+        time_ms steps = run->dt > 0 && until > t ? (until - t) / run->dt : 0;
+        j += (uint32_t)(steps < run->n ? steps : run->n) + 1;
+    }
+}
+
 static void read_capacity(struct facts *facts, struct node *node,
                           const struct node_records *records)
 {
     const struct record_list *capacity = &records->of[CAPACITY];
+    struct record_list allocatable = {0};
     for (size_t i = 0; i < capacity->n; i++) {
         name_t resource = facts_label(facts, capacity->at[i], "resource");
-        struct record_list allocatable = {0};
+        if (!capacity_of(node, resource))
+            continue;
+        allocatable.n = 0;
         for (size_t k = 0; k < records->of[ALLOCATABLE].n; k++)
             if (facts_label(facts, records->of[ALLOCATABLE].at[k], "resource") == resource)
                 mem_push(allocatable.at, allocatable.n, allocatable.room,
                          records->of[ALLOCATABLE].at[k]);
         for (size_t k = 0; k < capacity->at[i]->n; k++) {
             const struct run *run = &capacity->at[i]->runs[k];
-            if (is_count(run->v))
-                add_capacity(node, resource, (int64_t)run->v);
-            for (uint32_t j = 0; j < run->n;) {
-                time_ms t = run->t0 + run->dt * (time_ms)j, until;
-                const struct record *record;
-                const struct run *said = said_at(&allocatable, t, run->dt, &record, &until);
-                int64_t missing =
-                    said && is_count(run->v) && is_count(said->v) ? (int64_t)(run->v - said->v) : 0;
-                if (missing > 0) {
-                    struct span span = {watch_start(node->watch, facts->settings, t), t};
-                    add_shortage(node, span, missing, resource);
-                    j++;
-                    continue;
-                }
-                time_ms steps = run->dt > 0 && until > t ? (until - t) / run->dt : 0;
-                j += (uint32_t)(steps < run->n ? steps : run->n) + 1;
-            }
+            if (!is_count(run->v))
+                continue;
+            add_capacity(node, resource, (int64_t)run->v);
+            find_shortages(facts, node, run, &allocatable, resource);
         }
-        free(allocatable.at);
     }
+    free(allocatable.at);
 }
 
 static int by_time_and_resource(const void *a, const void *b, void *names)
@@ -305,6 +325,8 @@ static void read_object(struct facts *facts, const struct object_node *object, s
     if (object->internal_ip != NAME_NONE)
         idmap_set(&facts->address, IDKEY(object->cluster, object->internal_ip), object->name);
     for (uint32_t i = 0; i < object->capacity_n; i++) {
+        if (!capacity_of(node, object->capacity_names[i].name))
+            continue;
         add_capacity(node, object->capacity_names[i].name, object->capacity[i]);
         int64_t missing = object->capacity[i] - object->allocatable[i];
         if (object->allocatable[i] >= 0 && missing > 0 && !node->recorded)

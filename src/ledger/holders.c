@@ -454,7 +454,10 @@ static void lay_by_count(struct slots *slots, const struct slot_context *context
         const struct pod_request *request = &pod->requests[r];
         struct str resource = names_text(facts->names, request->resource);
         int64_t count = request->count - mapped_by_container(slots, index, request->container);
-        for (size_t i = 0; i < slots->n && count > 0 && missing > 0; i++) {
+        while (slots->first_free < slots->n &&
+               frac_cmp(slots->at[slots->first_free].taken, FRAC_ONE) >= 0)
+            slots->first_free++;
+        for (size_t i = slots->first_free; i < slots->n && count > 0 && missing > 0; i++) {
             struct slot *slot = &slots->at[i];
             if (!slot_fits(slots, slot, facts->names, resource))
                 continue;
@@ -479,23 +482,27 @@ static void lay_by_count(struct slots *slots, const struct slot_context *context
 void slots_build(struct slots *slots, const struct slot_context *context, time_ms moment)
 {
     const struct node *node = context->node;
-    slots->n = slots->late_n = slots->mapped_n = 0;
+    slots->n = slots->late_n = slots->mapped_n = slots->living_n = slots->first_free = 0;
     memset(slots->mapped_first, 0, sizeof slots->mapped_first);
     add_slots(slots, context, moment);
     slots->whole = false;
     for (size_t i = 0; i < slots->n; i++)
         slots->whole = slots->whole || slots->at[i].instance == NAME_NONE;
     hold_by_labels(slots, context, moment);
-    for (size_t i = 0; i < node->pods_n; i++)
-        if (context->facts->pods[node->pods[i]].devices_n &&
-            spans_hold(&context->facts->pods[node->pods[i]].counted, moment))
-            hold_by_claim(slots, context, node->pods[i]);
-    for (size_t i = 0; i < node->pods_n; i++)
-        if (spans_hold(&context->facts->pods[node->pods[i]].counted, moment))
-            keep(slots, context, node->pods[i], moment);
-    for (size_t i = 0; i < node->pods_n; i++)
-        if (spans_hold(&context->facts->pods[node->pods[i]].counted, moment))
-            lay_by_count(slots, context, node->pods[i]);
+    for (size_t i = 0; i < node->pods_n; i++) {
+        const struct pod *pod = &context->facts->pods[node->pods[i]];
+        if (pod->since > moment)
+            break; /* they are in order of since */
+        if (spans_hold(&pod->counted, moment))
+            mem_push(slots->living, slots->living_n, slots->living_room, node->pods[i]);
+    }
+    for (size_t i = 0; i < slots->living_n; i++)
+        if (context->facts->pods[slots->living[i]].devices_n)
+            hold_by_claim(slots, context, slots->living[i]);
+    for (size_t i = 0; i < slots->living_n; i++)
+        keep(slots, context, slots->living[i], moment);
+    for (size_t i = 0; i < slots->living_n; i++)
+        lay_by_count(slots, context, slots->living[i]);
 }
 
 void slots_release(struct slots *slots)
@@ -505,6 +512,7 @@ void slots_release(struct slots *slots)
     free(slots->at);
     free(slots->late);
     free(slots->mapped);
+    free(slots->living);
     *slots = (struct slots){0};
 }
 

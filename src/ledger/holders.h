@@ -79,11 +79,14 @@ struct slots {
     size_t n, room;
     struct late_label *late;
     size_t late_n, late_room;
-    bool whole; /* some slot is no instance */
+    bool whole;        /* some slot is no instance */
+    size_t first_free; /* slots before it are taken */
     /* scratch: what is mapped to which pod, in buckets by pod */
     struct mapped *mapped;
     size_t mapped_n, mapped_room;
     uint32_t mapped_first[MAPPED_BUCKETS]; /* index + 1 */
+    uint32_t *living; /* pods that hold something on the node, in their order */
+    size_t living_n, living_room;
 };
 void slots_build(struct slots *slots, const struct slot_context *context, time_ms moment);
 void slots_release(struct slots *slots);

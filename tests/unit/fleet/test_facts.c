@@ -189,7 +189,7 @@ static void counts_that_are_none_say_nothing(void **state)
     record(&w, "kube_pod_container_resource_requests",
            "namespace=ns,pod=p,uid=u,container=c,resource=nvidia_com_gpu", 0, 5, (double)NAN);
     settle(&w);
-    assert_int_equal(node(&w, "n1")->capacity_n, 0);
+    assert_int_equal(node(&w, "n1")->capacity[0].count, 0);
     assert_int_equal(node(&w, "n1")->shortages_n, 0);
     assert_int_equal(pod(&w, "p")->requested, 0);
     world_close(&w);

@@ -296,6 +296,49 @@ static void another_xid_is_no_loss(void **state)
     fleet_close(&f);
 }
 
+/* Two GPUs, of which a resource has `left` allocatable, as `copies` of kube-state-metrics say. */
+static void lack(struct fleet *f, const char *resource, int left, int copies)
+{
+    for (int copy = 0; copy < copies; copy++) {
+        char labels[100];
+        snprintf(labels, sizeof labels, "node=n1,resource=%s,instance=ksm-%d", resource, copy);
+        fleet_record(f, "kube_node_status_capacity", labels, 0, 60, 2);
+        fleet_record(f, "kube_node_status_allocatable", labels, 0, 60, left);
+    }
+}
+
+static int64_t unhealthy_of_two(struct fleet *f)
+{
+    fleet_record(f, "kube_node_info", NODE, 0, 60, 1);
+    fleet_gpu(f, A, 0, 60, 0, 0);
+    fleet_gpu(f, B, 0, 60, 0, 0);
+    fleet_book(f, 0, 1);
+    return fleet_row(f, 0, "GPU-a", "")->category[CATEGORY_UNHEALTHY] +
+           fleet_row(f, 0, "GPU-b", "")->category[CATEGORY_UNHEALTHY];
+}
+
+static void a_slot_that_two_resources_lack_is_unhealthy_once(void **state)
+{
+    (void)state;
+    struct fleet f;
+    fleet_open(&f, GPU_PRICE);
+    lack(&f, "nvidia_com_gpu", 0, 1);
+    lack(&f, "nvidia_com_gpu_shared", 0, 1);
+    assert_int_equal(unhealthy_of_two(&f), 2 * GPU_PRICE);
+    fleet_close(&f);
+}
+
+static void copies_of_a_record_lack_a_slot_once(void **state)
+{
+    (void)state;
+    struct fleet f;
+    fleet_open(&f, GPU_PRICE);
+    lack(&f, "nvidia_com_gpu", 1, 2);
+    assert_int_equal(unhealthy_of_two(&f), GPU_PRICE);
+    assert_money(fleet_row(&f, 0, "GPU-b", ""), UNHEALTHY, GPU_PRICE); /* the highest index */
+    fleet_close(&f);
+}
+
 static void profiling_of_zero_beside_a_busy_gpu_is_stuck(void **state)
 {
     (void)state;
@@ -680,6 +723,8 @@ int main(void)
         cmocka_unit_test(a_counter_that_stands_for_less_than_five_minutes_is_believed),
         cmocka_unit_test(a_lost_xid_that_stays_ends_with_the_first_activity),
         cmocka_unit_test(another_xid_is_no_loss),
+        cmocka_unit_test(a_slot_that_two_resources_lack_is_unhealthy_once),
+        cmocka_unit_test(copies_of_a_record_lack_a_slot_once),
         cmocka_unit_test(profiling_of_zero_beside_a_busy_gpu_is_stuck),
         cmocka_unit_test(gpu_util_scaled_to_one_is_read_as_a_ratio),
         cmocka_unit_test(fractions_of_a_percent_beside_an_engine_that_rests_stay_percent),
