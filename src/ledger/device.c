@@ -4,115 +4,9 @@
 
 #include <stdlib.h>
 
+#include "ledger/device_units.h"
+
 /* ------------------------------------------------------------------ gathering */
-
-/* Which exporter a strip comes from, to judge the unit of its *_RATIO by. */
-static struct idkey exporter_of(const struct strip *strip)
-{
-    return IDKEY(strip->label[GPU_LABEL_CLUSTER], strip->label[GPU_LABEL_JOB],
-                 strip->label[GPU_LABEL_INSTANCE], strip->label[GPU_LABEL_HOSTNAME]);
-}
-
-/* A collector is a job and its target. */
-static struct idkey collector_of(const struct strip *strip)
-{
-    return IDKEY(strip->label[GPU_LABEL_CLUSTER], strip->label[GPU_LABEL_JOB],
-                 strip->label[GPU_LABEL_INSTANCE]);
-}
-
-#define WHOLE_PERCENT INT64_C(10000000)     /* 1 % in 1e-9 */
-#define GARBAGE_ABOVE INT64_C(100000000000) /* 100 in 1e-9 */
-#define RATIO_UP_TO INT64_C(1500000000)     /* 1.5 in 1e-9: above is percent */
-
-/* What the strips of one collector show of the unit of GPU_UTIL. Sums are over rows in which the
- * engine ratio stands beside it. */
-struct unit_evidence {
-    int64_t most;        /* largest GPU_UTIL, as percent in 1e-7 */
-    bool fractional;     /* some value is no whole percent */
-    double util, engine; /* sums */
-};
-
-static void weigh_strip(const struct strip *strip, struct unit_evidence *evidence)
-{
-    const int64_t *util = strip->column[SIGNAL_UTIL];
-    for (size_t row = 0; row < strip->n && evidence->most <= WHOLE_PERCENT; row++)
-        evidence->most = util[row] > evidence->most ? util[row] : evidence->most;
-    if (evidence->most > WHOLE_PERCENT)
-        return; /* a percent for sure: nothing more to weigh */
-    const int64_t *engine =
-        strip->column[SIGNAL_GR] ? strip->column[SIGNAL_GR] : strip->column[SIGNAL_SM];
-    for (size_t row = 0; row < strip->n; row++) {
-        if (util[row] == SIGNAL_ABSENT)
-            continue;
-        evidence->fractional |= util[row] % WHOLE_PERCENT != 0;
-        if (engine && engine[row] != SIGNAL_ABSENT) {
-            evidence->util += (double)util[row];
-            evidence->engine += (double)engine[row];
-        }
-    }
-}
-
-/* Some collectors keep the name GPU_UTIL and scale it to 0..1. NVML's percents are whole numbers,
- * so fractions up to 1 and nothing above are a ratio, unless the engine ratio says that the GPUs
- * did next to nothing. */
-static bool is_scaled(const struct unit_evidence *evidence)
-{
-    if (!evidence->fractional || evidence->most > WHOLE_PERCENT)
-        return false;
-    if (evidence->engine > 0)
-        return evidence->engine > 10 * evidence->util;
-    return evidence->most >= WHOLE_PERCENT / 5;
-}
-
-static void find_scaled(struct intake *intake)
-{
-    struct idmap collectors = {0};
-    struct unit_evidence *evidence = NULL;
-    size_t n = 0, room = 0;
-    for (size_t i = 0; i < intake->strips_n; i++) {
-        const struct strip *strip = intake->strips[i];
-        if (!strip->column[SIGNAL_UTIL] || strip->ratio_metric & 1u << SIGNAL_UTIL)
-            continue;
-        bool fresh;
-        uint32_t at = idmap_add(&collectors, collector_of(strip), (uint32_t)n, &fresh);
-        if (fresh) {
-            struct unit_evidence none = {0};
-            mem_push(evidence, n, room, none);
-        }
-        weigh_strip(strip, &evidence[at]);
-    }
-    for (size_t i = 0; i < intake->strips_n; i++) {
-        struct strip *strip = intake->strips[i];
-        uint32_t at = idmap_get(&collectors, collector_of(strip));
-        strip->scaled = strip->column[SIGNAL_UTIL] && !(strip->ratio_metric & 1u << SIGNAL_UTIL) &&
-                        at != IDMAP_NONE && is_scaled(&evidence[at]);
-    }
-    free(evidence);
-    idmap_release(&collectors);
-}
-
-/* Exporters whose *_RATIO is percent: some value lies above 1.5 (and is no garbage). */
-static void find_percent(struct intake *intake)
-{
-    struct idmap percent = {0};
-    for (size_t i = 0; i < intake->strips_n; i++) {
-        const struct strip *strip = intake->strips[i];
-        for (int s = 0; s < SIGNAL_COUNT; s++) {
-            if (!(strip->ratio_metric & 1u << s) || !strip->column[s])
-                continue;
-            for (size_t row = 0; row < strip->n; row++)
-                if (strip->column[s][row] > RATIO_UP_TO && strip->column[s][row] <= GARBAGE_ABOVE) {
-                    idmap_set(&percent, exporter_of(strip), 1);
-                    break;
-                }
-        }
-    }
-    for (size_t i = 0; i < intake->strips_n; i++)
-        intake->strips[i]->percent =
-            intake->strips[i]->ratio_metric &&
-            idmap_get(&percent, exporter_of(intake->strips[i])) != IDMAP_NONE;
-    idmap_release(&percent);
-}
 
 /* Identity: the UUID; where an exporter has none, node and PCI address, else node and index. */
 static name_t identity_of(struct names *names, const struct strip *strip)
@@ -166,8 +60,7 @@ void devices_gather(struct devices *devices, const struct facts *facts, struct i
     for (size_t i = 0; i < intake->strips_n; i++)
         strip_settle(intake->strips[i]);
     read_models(facts, intake);
-    find_percent(intake);
-    find_scaled(intake);
+    units_judge(intake);
     for (size_t i = 0; i < intake->strips_n; i++) {
         struct strip *strip = intake->strips[i];
         if (!strip->n)

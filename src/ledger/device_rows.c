@@ -4,6 +4,7 @@
 
 #include "fleet/resources.h"
 #include "ledger/device_rows.h"
+#include "ledger/device_units.h"
 #include "util/error.h"
 
 /* The host of an address ("10.0.4.17:9400" -> "10.0.4.17"); NAME_NONE where there is none. */
@@ -184,37 +185,13 @@ static void make_lines(struct device *device, const struct facts *facts,
     free(which);
 }
 
-/* Percent or ratio, now that all values of the exporter are known. (inputs, section 1) */
-static void settle_unit(struct device *device, struct strip *strip, bool percent)
-{
-    for (size_t i = 0; strip->scaled && i < strip->n; i++) {
-        int64_t *v = &strip->column[SIGNAL_UTIL][i];
-        *v = *v == SIGNAL_ABSENT ? *v : *v * 100;
-    }
-    device->guessed |= strip->scaled;
-    for (int s = 0; s < SIGNAL_COUNT; s++) {
-        if (!(strip->ratio_metric & 1u << s) || !strip->column[s])
-            continue;
-        for (size_t i = 0; i < strip->n; i++) {
-            int64_t v = strip->column[s][i];
-            if (v == SIGNAL_ABSENT)
-                continue;
-            if (percent)
-                strip->column[s][i] = (v + 50) / 100;
-            else if (v > 1000000000)
-                strip->column[s][i] = SIGNAL_ABSENT;
-        }
-        device->guessed |= percent;
-    }
-}
-
 void device_make_rows(struct device *device, const struct facts *facts)
 {
     find_instances(device);
     struct meaning *meanings = mem_alloc((device->strips_n + 1) * sizeof *meanings);
     for (size_t i = 0; i < device->strips_n; i++) {
         struct strip *strip = device->strips[i];
-        settle_unit(device, strip, strip->percent);
+        units_settle(device, strip);
         device->rejected += strip->rejected;
         meanings[i] = meaning_of(device, facts, strip);
     }
