@@ -20,7 +20,7 @@ static void on_signal(int signal_number)
         raise(signal_number);
     }
     caught = signal_number;
-    stop = 1;
+    __atomic_store_n(&stop, 1, __ATOMIC_RELAXED); /* other threads look at it */
 }
 
 void signals_catch(void)

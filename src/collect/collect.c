@@ -33,8 +33,7 @@ struct collect {
 
 static bool stopped(const struct collect *run)
 {
-    const volatile int *stop = run->options->progress.stop;
-    return stop && *stop;
+    return progress_stopped(run->options->progress.stop);
 }
 
 /* Progress */

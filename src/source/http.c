@@ -23,7 +23,7 @@
 
 static bool stopped(const struct http_client *client)
 {
-    return client->stop && *client->stop;
+    return client->stop && __atomic_load_n(client->stop, __ATOMIC_RELAXED) != 0;
 }
 
 static int on_progress(void *context, curl_off_t dt, curl_off_t dn, curl_off_t ut, curl_off_t un)

@@ -296,7 +296,7 @@ static enum err read_file(struct kube_file *f, struct progress *progress, uint64
             goto out;
         kube_reader_feed(reader, buf, n);
         report_progress(f, input, *bytes, progress, &last);
-        if (progress && progress->stop && *progress->stop) {
+        if (progress && progress_stopped(progress->stop)) {
             rc = error_set(err, ERR_STOPPED, "stopped while reading %s", f->path);
             goto out;
         }

@@ -167,7 +167,7 @@ static enum err pass_report(struct pass *pass, double done, struct error *err)
     struct progress *progress = pass->progress;
     if (!progress)
         return ERR_OK;
-    if (progress->stop && *progress->stop)
+    if (progress_stopped(progress->stop))
         return error_set(err, ERR_STOPPED, "stopped while reading %s", pass->file->path);
     time_ms now = clock_monotonic();
     if (!progress->report || now - pass->reported < REPORT_EVERY_MS)

@@ -13,8 +13,9 @@ struct progress {
     void *context;
     const char *what; /* "reading prometheus.example: GPU metrics" */
     uint64_t series, samples, bytes;
-    double done;              /* 0..1 of the whole run, NAN unknown */
-    const volatile int *stop; /* becomes non-zero when a signal asks to stop: ERR_STOPPED */
+    double done; /* 0..1 of the whole run, NAN unknown */
+    const volatile int
+        *stop; /* becomes non-zero (atomically) when a signal asks to stop: ERR_STOPPED */
 };
 
 /* Which part of what the source has. Kubernetes records are read over a wider range than samples.
@@ -26,6 +27,12 @@ struct fetch {
     struct span hours; /* that are booked: what lies after them and after gpu.to is needed only
                           where something fell silent */
 };
+
+/* Does a signal ask to stop? Any thread. */
+static inline bool progress_stopped(const volatile int *stop)
+{
+    return stop && __atomic_load_n(stop, __ATOMIC_RELAXED) != 0;
+}
 
 struct source;
 struct source_ops {

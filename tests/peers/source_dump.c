@@ -20,7 +20,7 @@ static volatile int stop;
 
 static void on_signal(int number)
 {
-    stop = number;
+    __atomic_store_n(&stop, number, __ATOMIC_RELAXED);
 }
 
 static double exact_sum(const struct recorded_series *series)
