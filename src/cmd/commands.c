@@ -74,6 +74,21 @@ const struct command_def command_defs[] = {
         .run = cmd_explain,
     },
     {
+        .name = "doctor",
+        .bit = IN_DOCTOR,
+        .summary = "what in the telemetry, labels and prices cannot be trusted, and how to mend it",
+        .details =
+            "Goes through what the ledger has of the window: GPUs that send nothing, labels that "
+            "were lost, metrics that the exporter does not send, prices that are guesses. Each "
+            "finding says what it does to the figures, of how many GPU-hours and dollars, and the "
+            "line, flag or command that mends it. --output wide lists all "
+            "checks.\n\n" WHERE_IT_READS,
+        .examples = "  gputally doctor --prometheus http://prometheus:9090\n"
+                    "  gputally doctor --db gpu.db --window lastmonth --exit-code\n"
+                    "  gputally doctor --db gpu.db --output json\n",
+        .run = cmd_doctor,
+    },
+    {
         .name = "export",
         .positional = "ledger",
         .bit = IN_EXPORT,

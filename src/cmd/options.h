@@ -23,10 +23,12 @@ enum command_bit {
     IN_IDLE = 1u << 5,
     IN_RECOMMEND = 1u << 6,
     IN_EXPLAIN = 1u << 7,
-    IN_SOURCES = IN_REPORT | IN_EXPORT | IN_COLLECT | IN_IDLE | IN_RECOMMEND | IN_EXPLAIN,
+    IN_DOCTOR = 1u << 8,
+    IN_SOURCES =
+        IN_REPORT | IN_EXPORT | IN_COLLECT | IN_IDLE | IN_RECOMMEND | IN_EXPLAIN | IN_DOCTOR,
     IN_RUNS = IN_SOURCES | IN_DEMO,
     IN_PRINTS = IN_REPORT | IN_DEMO,
-    IN_FINDS = IN_IDLE | IN_RECOMMEND, /* commands that give findings */
+    IN_FINDS = IN_IDLE | IN_RECOMMEND | IN_DOCTOR, /* commands that give findings */
 };
 
 /* How an option takes its value. */
@@ -113,7 +115,7 @@ enum option_kind { OPTION_SWITCH, OPTION_VALUE, OPTION_SEVERAL };
     X(STRICT, "strict", 0, OPTION_SWITCH, NULL, IN_RUNS, false, "How it runs",                     \
       "exit with status 3 where the data is incomplete")                                           \
     X(EXIT_CODE, "exit-code", 0, OPTION_SWITCH, NULL, IN_FINDS, false, "How it runs",              \
-      "exit with status 4 where there are findings")                                               \
+      "exit with status 4 where there are findings (doctor: errors or warnings)")                  \
     X(QUIET, "quiet", 'q', OPTION_SWITCH, NULL, IN_RUNS, false, "How it runs",                     \
       "nothing on standard error but errors")                                                      \
     X(VERBOSE, "verbose", 'v', OPTION_SWITCH, NULL, IN_RUNS, false, "How it runs",                 \

@@ -1,0 +1,76 @@
+/* doctor: what cannot be trusted in what the sources sent, and how to mend it. */
+#include <stdlib.h>
+
+#include "cmd/cmd.h"
+#include "cmd/flow.h"
+#include "cmd/output.h"
+#include "report/doctor.h"
+
+static enum err print_doctor(const struct flow *flow, const struct doctor_reading *reading,
+                             const struct doctor *doctor, enum report_format format,
+                             struct error *err)
+{
+    struct doctor_report report = {.doctor = doctor,
+                                   .total = reading->total,
+                                   .title = flow->title,
+                                   .currency = flow->currency,
+                                   .colour = output_colour()};
+    struct strbuf text = {0};
+    doctor_report_render(&report, format, &text);
+    enum err code = output_write(strbuf_str(&text), err);
+    if (code == ERR_OK)
+        code = output_finish(err);
+    strbuf_release(&text);
+    return code;
+}
+
+static enum err examine(struct flow *flow, enum report_format format, size_t *ret_findings,
+                        struct error *err)
+{
+    struct doctor_reading reading;
+    size_t problems_n = 0;
+    enum err code = doctor_read(flow->store, flow->window, flow->tz, &reading, err);
+    const struct price_problem *problems = prices_problems(flow->config->prices, &problems_n);
+    const char **texts = mem_zalloc(problems_n + 1, sizeof *texts);
+    for (size_t i = 0; i < problems_n; i++)
+        texts[i] = problems[i].text;
+    if (code == ERR_OK) {
+        struct error none = {0};
+        struct doctor_facts *facts = &reading.facts;
+        if (store_extent(flow->store, &facts->extent, &none) != ERR_OK)
+            facts->extent = (struct span){0};
+        bool usd = strcmp(flow->currency, "USD") == 0; /* the catalogue's */
+        facts->list_prices =
+            flow->sources_n && usd && !prices_configured(flow->config->prices);
+        facts->settings_changed =
+            flow->collected.settings_changed && !options_switch(flow->options, OPTION_REBOOK);
+        facts->price_problems = texts;
+        facts->price_problems_n = problems_n;
+        struct doctor *doctor = doctor_new(facts);
+        *ret_findings = doctor_report_findings(doctor);
+        code = print_doctor(flow, &reading, doctor, format, err);
+        doctor_free(doctor);
+    }
+    free(texts);
+    doctor_reading_release(&reading);
+    return code;
+}
+
+int cmd_doctor(const struct options *options)
+{
+    struct flow flow;
+    struct error err = {0};
+    enum report_format format;
+    size_t findings = 0;
+    enum err code = flow_open(options, &flow, &err);
+    if (code == ERR_OK)
+        code = flow_format(options, &format, &err);
+    if (code == ERR_OK)
+        code = flow_collect(&flow, &err);
+    if (code == ERR_OK)
+        code = examine(&flow, format, &findings, &err);
+    flow_close(&flow);
+    if (code != ERR_OK)
+        return fail(&err);
+    return options_switch(options, OPTION_EXIT_CODE) && findings ? EXIT_FINDINGS : EXIT_DONE;
+}
