@@ -112,8 +112,8 @@ enum option_kind { OPTION_SWITCH, OPTION_VALUE, OPTION_SEVERAL };
       "when it ends, RFC 3339, a whole hour; the last one")                                        \
     X(WRITE, "write", 0, OPTION_VALUE, "FILE", IN_DEMO, false, "The simulated fleet",              \
       "keep its telemetry, as OpenMetrics text")                                                   \
-    X(STRICT, "strict", 0, OPTION_SWITCH, NULL, IN_RUNS, false, "How it runs",                     \
-      "exit with status 3 where the data is incomplete")                                           \
+    X(STRICT, "strict", 0, OPTION_SWITCH, NULL, IN_RUNS & ~(IN_IDLE | IN_RECOMMEND | IN_EXPLAIN),  \
+      false, "How it runs", "exit with status 3 where the data is incomplete")                     \
     X(EXIT_CODE, "exit-code", 0, OPTION_SWITCH, NULL, IN_FINDS, false, "How it runs",              \
       "exit with status 4 where there are findings (doctor: errors or warnings)")                  \
     X(QUIET, "quiet", 'q', OPTION_SWITCH, NULL, IN_RUNS, false, "How it runs",                     \

@@ -11,22 +11,49 @@ const char *const idle_verdict_words[VERDICT_COUNT] = {
 #undef X
 };
 
-/* The median by samples of each model's idle hours, where there are enough. */
+/* The ratio up to which half of the samples lie. Reorders the hours; O(n) on average. */
+static int64_t median(struct view_floor_hour *hours, size_t n, int64_t samples)
+{
+    int64_t before = 0;
+    for (;;) {
+        int64_t pivot = hours[n / 2].ratio, below = 0, same = 0;
+        size_t less = 0, equal = 0;
+        for (size_t i = 0; i < n; i++) {
+            struct view_floor_hour hour = hours[i];
+            if (hour.ratio > pivot)
+                continue;
+            hours[i] = hours[less + equal];
+            if (hour.ratio == pivot) {
+                hours[less + equal++] = hour;
+                same += hour.samples;
+                continue;
+            }
+            hours[less + equal] = hours[less];
+            hours[less++] = hour;
+            below += hour.samples;
+        }
+        if (2 * (before + below) >= samples && less) {
+            n = less;
+        } else if (2 * (before + below + same) >= samples || less + equal == n) {
+            return pivot;
+        } else {
+            before += below + same;
+            hours += less + equal;
+            n -= less + equal;
+        }
+    }
+}
+
 static void learn_floors(struct idle_scan *scan, int64_t least)
 {
-    const struct view *view = scan->view;
-    size_t to;
-    for (size_t from = 0; from < view->floors_n; from = to) {
-        int64_t samples = 0, passed = 0;
-        for (to = from; to < view->floors_n && view->floors[to].model == view->floors[from].model;
-             to++)
-            samples += view->floors[to].samples;
+    for (size_t i = 0; i < scan->view->floors_n; i++) {
+        const struct view_floor *of = &scan->view->floors[i];
+        int64_t samples = 0;
+        for (size_t k = 0; k < of->n; k++)
+            samples += of->hours[k].samples;
         if (samples < least)
             continue;
-        size_t at = from;
-        while (2 * (passed += view->floors[at].samples) < samples)
-            at++;
-        struct idle_floor floor = {view->floors[from].model, view->floors[at].ratio, samples};
+        struct idle_floor floor = {of->model, median(of->hours, of->n, samples), samples};
         mem_push(scan->floors, scan->floors_n, scan->floors_room, floor);
     }
 }

@@ -24,9 +24,15 @@ struct stretch {
     size_t hours_n, hours_room;
 };
 
+/* Most tails have all their hours: the place of an hour is then known. */
 static const struct view_hour *hour_at(const struct view_device *device, time_ms hour)
 {
-    size_t low = 0, high = device->tail_n;
+    if (!device->tail_n || hour < device->tail[0].hour)
+        return NULL;
+    size_t low = 0, high = device->tail_n,
+           guess = (size_t)((hour - device->tail[0].hour) / HOUR_MS);
+    if (guess < high && device->tail[guess].hour == hour)
+        return &device->tail[guess];
     while (low < high) {
         size_t middle = (low + high) / 2;
         if (device->tail[middle].hour < hour)

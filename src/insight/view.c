@@ -117,6 +117,18 @@ static void add_to_tail(struct view_device *device, const struct device_hour *ho
     mem_push(device->tail, device->tail_n, device->tail_room, each);
 }
 
+static void add_floor(struct view *view, name_t model, int64_t ratio, int64_t samples)
+{
+    size_t at = 0;
+    while (at < view->floors_n && view->floors[at].model != model)
+        at++;
+    if (at == view->floors_n)
+        mem_push(view->floors, view->floors_n, view->floors_room,
+                 ((struct view_floor){.model = model}));
+    struct view_floor *floor = &view->floors[at];
+    mem_push(floor->hours, floor->n, floor->room, ((struct view_floor_hour){ratio, samples}));
+}
+
 static bool take_hours(void *context, const struct device_hour *hours, size_t n)
 {
     struct reading *reading = context;
@@ -132,8 +144,7 @@ static bool take_hours(void *context, const struct device_hour *hours, size_t n)
             add_to_tail(device, hour);
         if (hour->floor_samples > 0 && limit_mw > 0) {
             wide_t ratio = (wide_t)hour->floor_mw * NANO / hour->floor_samples / limit_mw;
-            struct view_floor floor = {hour->model, (int64_t)ratio, hour->floor_samples};
-            mem_push(view->floors, view->floors_n, view->floors_room, floor);
+            add_floor(view, hour->model, (int64_t)ratio, hour->floor_samples);
         }
     }
     return true;
@@ -147,14 +158,6 @@ static int by_place(const void *a, const void *b, void *names)
         order = str_cmp(names_text(names, left->node), names_text(names, right->node));
     return order ? order
                  : str_cmp(names_text(names, left->device), names_text(names, right->device));
-}
-
-static int by_ratio(const void *a, const void *b)
-{
-    const struct view_floor *left = a, *right = b;
-    if (left->model != right->model)
-        return left->model < right->model ? -1 : 1;
-    return (left->ratio > right->ratio) - (left->ratio < right->ratio);
 }
 
 static void find_nodes(struct view *view)
@@ -234,8 +237,6 @@ static enum err read_all(struct store *store, struct reading *reading, struct er
         return code;
     if (view->devices_n)
         qsort_r(view->devices, view->devices_n, sizeof *view->devices, by_place, view->names);
-    if (view->floors_n)
-        qsort(view->floors, view->floors_n, sizeof *view->floors, by_ratio);
     find_nodes(view);
     span = (struct span){prices_from(view), view->window.to};
     if (span.from > view->window.to - HOUR_MS)
@@ -274,6 +275,8 @@ void view_free(struct view *view)
         free(view->nodes[i].hours);
     free(view->devices);
     free(view->nodes);
+    for (size_t i = 0; i < view->floors_n; i++)
+        free(view->floors[i].hours);
     free(view->floors);
     free(view->days);
     free(view);

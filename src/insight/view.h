@@ -48,11 +48,15 @@ struct view_node {
     size_t hours_n, hours_room;
 };
 
-/* What a model drew in an hour in which nobody held the GPU and nothing ran. */
-struct view_floor {
-    name_t model;
+/* What a model drew in hours in which nobody held the GPU and nothing ran. */
+struct view_floor_hour {
     int64_t ratio; /* 1e-9 of the limit */
     int64_t samples;
+};
+struct view_floor {
+    name_t model;
+    struct view_floor_hour *hours; /* in no order */
+    size_t n, room;
 };
 
 struct view {
@@ -64,7 +68,7 @@ struct view {
     size_t devices_n, devices_room;
     struct view_node *nodes; /* that have devices; by cluster, node */
     size_t nodes_n, nodes_room;
-    struct view_floor *floors; /* by model and ratio */
+    struct view_floor *floors; /* one a model */
     size_t floors_n, floors_room;
 };
 

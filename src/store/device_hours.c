@@ -393,8 +393,10 @@ static enum err read_all(struct store *store, struct span span, store_device_hou
         code = unpack(store, sqlite3_column_int64(get, 0), db_text(get, 1), &hours, err);
         if (code)
             break;
-        take_out(&hours, (struct span){TIME_MIN, span.from});
-        take_out(&hours, (struct span){span.to, TIME_MAX});
+        if (hours_in_day(span, sqlite3_column_int64(get, 0) >> PLACE_BITS) != 0xffffff) {
+            take_out(&hours, (struct span){TIME_MIN, span.from});
+            take_out(&hours, (struct span){span.to, TIME_MAX});
+        }
         more = hours.n == 0 || each(context, hours.items, hours.n);
     }
     if (!code && more && rc != SQLITE_DONE)

@@ -245,6 +245,22 @@ static void an_idle_floor_is_learned_from_a_hundred_samples(void **state)
     assert_int_equal(scan->devices[1].verdict, VERDICT_IDLE);
 }
 
+/* 40 hours at 64 W, 40 at 80 W, 39 at 120 W, all of 400 W and in no order: the median is at 80 W,
+ * 20 %. */
+static void the_floor_is_the_median_of_what_is_seen(void **state)
+{
+    struct fleet *fleet = *state;
+    for (int h = 0; h < 119; h++) {
+        static const int watts[] = {80, 120, 64};
+        hour_of(fleet, 0, h)->floor_samples = 1;
+        hour_of(fleet, 0, h)->floor_mw = watts[h % 3] * 1000;
+    }
+    struct idle_scan *scan = scan_with(fleet, &defaults);
+    assert_int_equal(scan->floors_n, 1);
+    assert_int_equal(scan->floors[0].samples, 119);
+    assert_int_equal(scan->floors[0].ratio, NANO / 5);
+}
+
 static void ninety_nine_samples_are_too_few_for_a_floor(void **state)
 {
     worked(*state, 99);
@@ -293,6 +309,7 @@ int main(void)
         with_fleet(without_any_sample_nothing_is_said),
         with_fleet(a_missing_signal_is_unchecked_and_no_more),
         with_fleet(an_idle_floor_is_learned_from_a_hundred_samples),
+        with_fleet(the_floor_is_the_median_of_what_is_seen),
         with_fleet(ninety_nine_samples_are_too_few_for_a_floor),
         with_fleet(strict_power_learns_nothing),
         with_fleet(an_unpriced_stretch_has_no_cost),
