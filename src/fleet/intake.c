@@ -9,6 +9,9 @@
 
 #include "fleet/resources.h"
 
+/* Names that are left for what is made of series and objects: workloads, owners, devices. */
+#define NAMES_RESERVE (NAMES_MAX / 4)
+
 static const struct {
     struct str metric;
     const char *match;
@@ -160,6 +163,11 @@ static uint64_t hash_labels(const struct intake *intake, const struct label *lab
     return hash;
 }
 
+bool intake_has_room(const struct intake *intake, size_t labels_n)
+{
+    return 2 * labels_n + NAMES_RESERVE < NAMES_MAX - names_count(intake->names);
+}
+
 static struct pair *keep_labels(struct intake *intake, const struct label *labels, size_t n,
                                 uint32_t *ret_n)
 {
@@ -231,7 +239,7 @@ static series_id name_series(struct intake *intake, const struct label *labels, 
     for (; intake->table[at]; at = (at + 1) & intake->table_mask)
         if (intake->series[intake->table[at] - 1].hash == hash)
             return intake->table[at] - 1;
-    if (intake->series_n >= INTAKE_SERIES_MAX) {
+    if (intake->series_n >= INTAKE_SERIES_MAX || !intake_has_room(intake, n)) {
         intake->refused++;
         return SERIES_UNWANTED;
     }

@@ -186,6 +186,9 @@ struct intake_note_entry {
     int64_t count;
 };
 
+/* Are there names for this many labels more? What comes beyond is refused and counted. */
+bool intake_has_room(const struct intake *intake, size_t labels_n);
+
 struct intake {
     const struct settings *settings;
     struct names *names;

@@ -25,6 +25,20 @@ static int64_t count_of(const struct resource_count *counts, size_t n, struct st
     return -1;
 }
 
+#define OBJECT_NAMES_MAX 64 /* of an object, beside its labels, containers and devices */
+
+/* Take the lock to keep an object with so many labels and the like; false where there is no room.
+ */
+static bool lock_for(struct intake *intake, size_t labels_n)
+{
+    pthread_mutex_lock(&intake->lock);
+    if (intake_has_room(intake, labels_n + OBJECT_NAMES_MAX))
+        return true;
+    intake->refused++;
+    pthread_mutex_unlock(&intake->lock);
+    return false;
+}
+
 static time_ms sane(time_ms t)
 {
     return time_is_sane(t) ? t : TIME_MIN;
@@ -32,7 +46,8 @@ static time_ms sane(time_ms t)
 
 void intake_node(struct intake *intake, const struct node_object *node)
 {
-    pthread_mutex_lock(&intake->lock);
+    if (!lock_for(intake, node->labels_n + node->capacity_n))
+        return;
     struct object_node kept = {
         .cluster = names_put(intake->names, node->cluster),
         .name = names_put(intake->names, node->name),
@@ -97,7 +112,8 @@ static void keep_requests(struct intake *intake, const struct pod_object *pod,
 
 void intake_pod(struct intake *intake, const struct pod_object *pod)
 {
-    pthread_mutex_lock(&intake->lock);
+    if (!lock_for(intake, pod->labels_n + pod->annotations_n + pod->containers_n + pod->devices_n))
+        return;
     time_ms since = sane(pod->scheduled) != TIME_MIN ? pod->scheduled : sane(pod->started);
     time_ms until = TIME_MAX;
     if (sane(pod->finished) != TIME_MIN)
@@ -133,7 +149,8 @@ void intake_pod(struct intake *intake, const struct pod_object *pod)
 void intake_owner(struct intake *intake, struct str cluster, struct str namespace, struct str kind,
                   struct str name, struct str owner_kind, struct str owner_name)
 {
-    pthread_mutex_lock(&intake->lock);
+    if (!lock_for(intake, 0))
+        return;
     struct object_owner kept = {
         names_put(intake->names, cluster),    names_put(intake->names, namespace),
         names_put(intake->names, kind),       names_put(intake->names, name),
@@ -146,7 +163,8 @@ void intake_namespace(struct intake *intake, struct str cluster, struct str name
                       const struct label *labels, size_t labels_n, const struct label *annotations,
                       size_t annotations_n)
 {
-    pthread_mutex_lock(&intake->lock);
+    if (!lock_for(intake, labels_n + annotations_n))
+        return;
     struct object_namespace kept = {
         names_put(intake->names, cluster),
         names_put(intake->names, name),
