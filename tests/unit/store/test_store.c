@@ -6,10 +6,8 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
+#include <limits.h>
+#include <pthread.h>
 
 #include "../../lib/random_rows.h"
 #include "store/scan.h"
@@ -402,6 +400,91 @@ static void an_empty_store_says_so(void **state)
     names_free(names);
 }
 
+/* A reader in a thread of its own sees whole commits: what rows cost is what nodes cost, and the
+ * hours that were booked are there without holes. */
+struct watcher {
+    struct names *names;
+    int stop; /* atomic */
+    int looks;
+    const char *wrong;
+};
+
+static void add_costs(void *context, const struct scan_part *part)
+{
+    ((struct sums *)context)->figures.cost += part->figures->cost;
+}
+
+static void *watch(void *context)
+{
+    struct watcher *watcher = context;
+    struct store *store;
+    struct error err;
+    uint64_t seen = 0;
+    if (store_open(path, STORE_READ, watcher->names, &store, &err) != ERR_OK) {
+        watcher->wrong = "the reader cannot open it";
+        return NULL;
+    }
+    while (!__atomic_load_n(&watcher->stop, __ATOMIC_ACQUIRE) && !watcher->wrong) {
+        struct sums sums = {0};
+        struct span recorded;
+        struct scan scan = {.hours = {H0, H0 + 100 * HOUR_MS},
+                            .context = &sums,
+                            .detail = watcher->looks % 2 ? SCAN_TEAMS : SCAN_SERIES,
+                            .part = add_costs,
+                            .node = add_node,
+                            .note = no_note};
+        if (store_scan(store, &scan, &recorded, &err) != ERR_OK)
+            watcher->wrong = "a scan failed";
+        else if (sums.figures.cost != sums.booked)
+            watcher->wrong = "rows and nodes do not balance";
+        else if (sums.node_hours < seen || sums.node_hours % NODES)
+            watcher->wrong = "part of a commit was seen";
+        seen = sums.node_hours;
+        watcher->looks++;
+    }
+    store_close(store);
+    return NULL;
+}
+
+static void readers_beside_the_writer_see_whole_commits(void **state)
+{
+    (void)state;
+    struct dice dice = {dice_seed()};
+    struct names *names = names_new();
+    struct row_batch batch = {.names = names};
+    struct watcher watchers[2] = {{.names = names}, {.names = names}};
+    pthread_t threads[2];
+    struct store *store;
+    must(store_open(path, STORE_WRITE, names, &store, &failure));
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, watch, &watchers[i]), 0);
+    for (int hour = 0; hour < 60; hour++) {
+        must(store_begin(store, &failure));
+        for (int n = 0; n < NODES; n++) {
+            char text[32];
+            snprintf(text, sizeof text, "node-%d", n);
+            row_batch_clear(&batch);
+            batch.hours = (struct span){H0 + hour * HOUR_MS, H0 + (hour + 1) * HOUR_MS};
+            random_node_hour(&dice, &batch, batch.hours.from, NAME_NONE,
+                             names_put(names, str_of(text)));
+            random_rows_sort(&batch);
+            must(store_append(store, &batch, &failure));
+        }
+        must(store_commit(store, NULL, &failure));
+    }
+    for (int i = 0; i < 2; i++) {
+        __atomic_store_n(&watchers[i].stop, 1, __ATOMIC_RELEASE);
+        pthread_join(threads[i], NULL);
+        if (watchers[i].wrong)
+            fail_msg("%s", watchers[i].wrong);
+        assert_in_range(watchers[i].looks, 1, INT_MAX);
+    }
+    store_close(store);
+    unlink(path);
+    row_batch_release(&batch);
+    names_free(names);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -410,6 +493,7 @@ int main(void)
         cmocka_unit_test(progress_and_carry_move_with_the_rows),
         cmocka_unit_test(notes_come_back_and_go_with_their_hours),
         cmocka_unit_test(an_empty_store_says_so),
+        cmocka_unit_test(readers_beside_the_writer_see_whole_commits),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
