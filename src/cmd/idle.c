@@ -104,6 +104,12 @@ static enum err run(struct flow *flow, size_t *ret_findings, struct error *err)
                                    .limits_n = flow->config->power_limits_n};
     if (code == ERR_OK)
         code = view_read(flow->store, &options, &view, err);
+    if (code == ERR_OK && view->devices_n == 0)
+        code = error_set(err, ERR_NOT_FOUND,
+                         "no GPU was seen in the days up to the end of the window%s",
+                         flow->sources_n ? ""
+                                         : ": a database that an older version filled has none "
+                                           "(collect --rebook with its source reads them again)");
     if (code == ERR_OK)
         code = print_scan(flow, &settings, format, view, ret_findings, err);
     view_free(view);

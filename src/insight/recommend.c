@@ -23,36 +23,60 @@ static int by_saving(const void *a, const void *b)
     return by_rule(a, b);
 }
 
-static void join(struct findings *findings)
+struct join {
+    money_t *left;  /* [cell]: of its cost a month, what nobody claims yet */
+    size_t *keeper; /* [cell]: the first finding that claimed it, + 1 */
+};
+
+/* What a finding keeps of its claims, and what it loses to reserved nodes and to earlier findings.
+ */
+static void serve(struct findings *findings, size_t index, struct join *join)
 {
     const struct books *books = findings->books;
-    money_t *left = mem_zalloc(books->cells_n, sizeof *left);
-    size_t *keeper = mem_zalloc(books->cells_n, sizeof *keeper); /* finding + 1 */
-    for (size_t c = 0; c < books->cells_n; c++)
-        left[c] = books_month(books, books->cells[c].first, books->cells[c].cost);
-    for (size_t i = 0; i < findings->n; i++) {
-        struct finding *finding = &findings->items[i];
-        money_t lost = 0;
-        size_t to = 0;
-        finding->saving = 0;
-        for (size_t k = 0; k < finding->claims_n; k++) {
-            const struct claim *claim = &finding->claims[k];
-            money_t kept = claim->month < left[claim->cell] ? claim->month : left[claim->cell];
-            finding->saving += kept;
-            lost += claim->month - kept;
-            left[claim->cell] -= kept;
-            if (kept < claim->month && keeper[claim->cell])
-                to = keeper[claim->cell];
-            if (!keeper[claim->cell])
-                keeper[claim->cell] = i + 1;
+    struct finding *finding = &findings->items[index];
+    money_t lost = 0, reserved = 0;
+    size_t to = 0;
+    finding->saving = 0;
+    for (size_t k = 0; k < finding->claims_n; k++) {
+        const struct claim *claim = &finding->claims[k];
+        size_t cell = claim->cell;
+        const struct book_node *node = &books->nodes[books->cells[cell].node_index];
+        if (node->facts.capacity == CAPACITY_RESERVED) {
+            reserved += claim->month;
+            continue;
         }
-        if (lost > 0 && to)
-            finding->joined = finding_text(
-                findings, "%.*s a month of it is counted in %.*s, on the same GPUs",
-                STR_ARG(finding_money(findings, lost)), STR_ARG(findings->items[to - 1].id));
+        money_t kept = claim->month < join->left[cell] ? claim->month : join->left[cell];
+        finding->saving += kept;
+        join->left[cell] -= kept;
+        lost += claim->month - kept;
+        if (kept < claim->month && join->keeper[cell])
+            to = join->keeper[cell];
+        if (!join->keeper[cell])
+            join->keeper[cell] = index + 1;
     }
-    free(left);
-    free(keeper);
+    if (reserved > 0)
+        finding->joined = finding_text(
+            findings,
+            "%.*s a month of it is on reserved nodes, which are paid for anyway: it frees "
+            "GPUs for others, and saves nothing",
+            STR_ARG(finding_money(findings, reserved)));
+    else if (lost > 0 && to)
+        finding->joined = finding_text(
+            findings, "%.*s a month of it is counted in %.*s, on the same GPUs",
+            STR_ARG(finding_money(findings, lost)), STR_ARG(findings->items[to - 1].id));
+}
+
+static void join_claims(struct findings *findings)
+{
+    const struct books *books = findings->books;
+    struct join join = {mem_zalloc(books->cells_n, sizeof *join.left),
+                        mem_zalloc(books->cells_n, sizeof *join.keeper)};
+    for (size_t c = 0; c < books->cells_n; c++)
+        join.left[c] = books_month(books, books->cells[c].first, books->cells[c].cost);
+    for (size_t i = 0; i < findings->n; i++)
+        serve(findings, i, &join);
+    free(join.left);
+    free(join.keeper);
 }
 
 struct findings *recommend(const struct books *books, const char *currency)
@@ -64,7 +88,7 @@ struct findings *recommend(const struct books *books, const char *currency)
         rules[r].find(books, findings);
     if (findings->n)
         qsort(findings->items, findings->n, sizeof *findings->items, by_rule);
-    join(findings);
+    join_claims(findings);
     if (findings->n)
         qsort(findings->items, findings->n, sizeof *findings->items, by_saving);
     return findings;

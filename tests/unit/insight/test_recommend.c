@@ -661,6 +661,21 @@ static void no_dollar_is_claimed_twice(void **state)
     assert_true(findings_saving(findings) <= 3 * 2920 * USD);
 }
 
+/* The node is paid for anyway: an idle workload on it is found, and saves nothing. */
+static void on_reserved_nodes_nothing_is_saved(void **state)
+{
+    struct ledger *ledger = *state;
+    node(ledger, "n1", CAPACITY_RESERVED, 0);
+    neighbour(ledger, "n1");
+    stays(ledger, (struct stay){
+                      .node = "n1", .device = "GPU-1", .workload = "Deployment/rank", .to = HOURS});
+    const struct finding *finding = of_rule(findings_of(state), RULE_IDLE_WORKLOAD);
+    assert_non_null(finding);
+    assert_dollars(finding->month, 2920);
+    assert_int_equal(finding->saving, 0);
+    assert_non_null(strstr(finding->joined.p, "reserved"));
+}
+
 static void ids_are_the_same_every_day(void **state)
 {
     struct findings *findings = with_one(state, (struct stay){.workload = "Deployment/rank"});
@@ -713,6 +728,7 @@ int main(void)
         with_ledger(dollars_without_a_team_are_named),
         with_ledger(unpriced_nodes_are_named_and_cost_nothing),
         with_ledger(no_dollar_is_claimed_twice),
+        with_ledger(on_reserved_nodes_nothing_is_saved),
         with_ledger(ids_are_the_same_every_day),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
