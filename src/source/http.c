@@ -64,6 +64,9 @@ static void try_begin(struct try *try)
     if (curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &wait) == CURLE_OK && wait > 0)
         try->answer->retry_after_ms =
             wait > HTTP_PAUSE_MAX_MS / 1000 ? HTTP_PAUSE_MAX_MS : (time_ms)wait * 1000;
+    struct curl_header *header;
+    try->answer->victoria_metrics =
+        curl_easy_header(curl, "X-Server-Hostname", 0, CURLH_HEADER, -1, &header) == CURLHE_OK;
     try->ok = status >= 200 && status < 300;
     if (try->ok && try->request->begin)
         try->body_err = try->request->begin(try->request->context, try->answer, try->err);

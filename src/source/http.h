@@ -50,7 +50,8 @@ struct http_answer {
     time_ms retry_after_ms;   /* -1: not said */
     uint64_t bytes;           /* of bodies, of all tries */
     int tries;
-    bool too_large; /* the server says that the question is too large: ask for less */
+    bool victoria_metrics; /* it is one, by a header that all of its answers have */
+    bool too_large;        /* the server says that the question is too large: ask for less */
 };
 
 struct http_request {

@@ -8,6 +8,7 @@
 #include "source/prometheus_impl.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 #include "wire/query_json.h"
 
@@ -17,7 +18,7 @@ struct answering {
     struct asker *asker;
     struct query_json_sink sink;
     struct query_json *json;
-    void (*restart)(struct answering *answering); /* may be NULL */
+    bool nan_is_stale;
     prometheus_value_fn value;
     prometheus_name_fn name;
     void *context;
@@ -43,6 +44,7 @@ static enum err json_begin(void *context, const struct http_answer *answer, stru
     struct answering *answering = context;
     query_json_free(answering->json);
     answering->json = query_json_new(&answering->sink);
+    answering->nan_is_stale = answer->victoria_metrics;
     return prometheus_check_type(answering->asker->prometheus, answer, err);
 }
 
@@ -135,9 +137,16 @@ static bool piece_series(void *context, const struct label *labels, size_t n)
     return delivery_series(((struct answering *)context)->asker->delivery, labels, n);
 }
 
+/* VictoriaMetrics stores no value that is not a number, but stale markers, and gives them as NaN.
+ */
 static void piece_samples(void *context, const time_ms *t, const double *v, size_t n)
 {
-    delivery_samples(((struct answering *)context)->asker->delivery, t, v, n);
+    struct answering *answering = context;
+    for (size_t from = 0, to; from < n; from = to + 1) {
+        for (to = from; to < n && !(answering->nan_is_stale && isnan(v[to]));)
+            to++;
+        delivery_samples(answering->asker->delivery, t + from, v + from, to - from);
+    }
 }
 
 enum err prometheus_query_piece(struct asker *asker, const struct piece *piece, struct error *err)

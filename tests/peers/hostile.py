@@ -14,6 +14,7 @@ import urllib.parse
 METRIC = "DCGM_FI_DEV_GPU_UTIL"
 FIRST = 1_772_917_200_000
 STEP = 60_000
+LATE = FIRST + 239 * STEP - 1   # a stamp of no sample
 COUNT = 240                 # samples of a series, four hours
 SERIES = [{"__name__": METRIC, "UUID": f"GPU-{n}", "gpu": str(n)} for n in range(3)]
 STREAMED = "application/x-streamed-protobuf; proto=prometheus.ChunkedReadResponse"
@@ -291,6 +292,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
         answer, _ = matrix(form["query"][0], form["time"][0])
         answer["warnings"] = ["store 10.0.0.7 did not answer"]
         self.send(200, json.dumps(answer).encode())
+
+    def query_nan(self, form, _):
+        answer, _ = matrix(form["query"][0], form["time"][0])
+        for series in answer["data"]["result"]:
+            series["values"].append([LATE / 1000, "NaN"])
+        self.send(200, json.dumps(answer).encode())
+
+    def query_victoria(self, form, _):
+        answer, _ = matrix(form["query"][0], form["time"][0])
+        for series in answer["data"]["result"]:
+            series["values"].append([LATE / 1000, "NaN"])
+        self.send(200, json.dumps(answer).encode(), headers=[("X-Server-Hostname", "vm")])
 
     def query_json_cut(self, form, seen):
         text = json.dumps(matrix(form["query"][0], form["time"][0])[0]).encode()

@@ -155,6 +155,10 @@ def logins(client):
 def range_selectors(client):
     client.in_full("too many samples: asked for in halves", "limited", "--survey")
     client.refused("too many samples whatever the length", "tiny_limit", "too many samples")
+    client.in_full("VictoriaMetrics's NaN is a stale marker", "victoria")
+    series, err, _ = client.dump("nan")
+    check("another server's NaN is a value", all(value[0] == hostile.COUNT + 1 for value in series.values()) and series,
+          f"{series}\n{err}")
     err = client.in_full("warnings: the data is used", "warns")
     check("warnings: and noted as partial", "note 0 " in err and "store 10.0.0.7 did not answer" in err, err)
     client.in_full("JSON that is cut is asked for again", "json_cut")
