@@ -103,6 +103,7 @@ def main(binary):
              f"--web.listen-address={prom.removeprefix('http://')}"], prom + "/-/ready", f"{work}/prometheus.log"))
         stack.enter_context(servers.started(
             ["victoria-metrics", f"-promscrape.config={config}", f"-storageDataPath={work}/vm", "-loggerLevel=WARN",
+             "-search.latencyOffset=0s",
              f"-httpListenAddr={vm.removeprefix('http://')}"], vm + "/health", f"{work}/victoria.log"))
         for state["pod"] in ("old", "new"):
             for url in (prom, vm):
