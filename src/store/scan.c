@@ -28,7 +28,8 @@ struct of_day {
     struct rollup *nodes; /* room; so are devices */
     name_t **devices;
     size_t *devices_room;
-    struct day day; /* hours: those of the window */
+    const bool *wanted; /* [place - 1]; NULL: all */
+    struct day day;     /* hours: those of the window */
 };
 
 static void hand_over_nodes(const struct of_day *of, const struct place *place)
@@ -58,9 +59,6 @@ static enum err scan_block(const struct of_day *of, int64_t key, struct str pack
     if (!places_get(of->store, id, &place))
         return db_corrupt(of->store, "a block of an unknown node", err);
     const struct scan *scan = of->scan;
-    bool wanted = !scan->wants_node || scan->wants_node(scan->context, place.cluster, place.node);
-    if (!wanted && !nodes)
-        return ERR_OK;
     struct block *block = of->store->reading;
     enum err code =
         block_open(of->store, block, of->day.day, place.cluster, place.node, packed,
@@ -69,7 +67,7 @@ static enum err scan_block(const struct of_day *of, int64_t key, struct str pack
                    err);
     if (code)
         return code;
-    for (size_t s = 0; s < block->series_n && wanted; s++)
+    for (size_t s = 0; s < block->series_n; s++)
         parts_of_series(scan, block, s, of->day.hours);
     if (nodes) {
         rollup_clear(of->nodes, of->day.day);
@@ -79,14 +77,16 @@ static enum err scan_block(const struct of_day *of, int64_t key, struct str pack
     return ERR_OK;
 }
 
-static enum err scan_blocks(const struct of_day *of, bool nodes, struct error *err)
+/* Blocks of the places [from, to). */
+static enum err scan_places(const struct of_day *of, uint32_t from, uint32_t to, bool nodes,
+                            struct error *err)
 {
     struct store *store = of->store;
     sqlite3_stmt *get = db_statement(store, STATEMENT_BLOCKS, err);
     if (!get)
         return ERR_STORE;
-    sqlite3_bind_int64(get, 1, cell_key(of->day.day, 0, 0));
-    sqlite3_bind_int64(get, 2, cell_key(of->day.day + 1, 0, 0));
+    sqlite3_bind_int64(get, 1, cell_key(of->day.day, from, 0));
+    sqlite3_bind_int64(get, 2, cell_key(of->day.day, to, 0));
     enum err code = ERR_OK;
     int rc = SQLITE_DONE;
     while (!code && (rc = sqlite3_step(get)) == SQLITE_ROW)
@@ -95,6 +95,18 @@ static enum err scan_blocks(const struct of_day *of, bool nodes, struct error *e
     if (!code && rc != SQLITE_DONE)
         code = db_fail(store, rc, "reading rows", err);
     sqlite3_reset(get);
+    return code;
+}
+
+/* A scan of a few nodes seeks them: the blocks of a day are as many as the fleet has nodes. */
+static enum err scan_blocks(const struct of_day *of, bool nodes, struct error *err)
+{
+    if (!of->wanted)
+        return scan_places(of, 0, 1u << PLACE_BITS, nodes, err);
+    enum err code = ERR_OK;
+    for (uint32_t p = 0; p < of->store->places.n && !code; p++)
+        if (of->wanted[p])
+            code = scan_places(of, p + 1, p + 2, nodes, err);
     return code;
 }
 
@@ -148,6 +160,18 @@ static enum err scan_notes(struct store *store, const struct scan *scan, struct 
     return code;
 }
 
+static bool *wanted_places(const struct store *store, const struct scan *scan)
+{
+    if (!scan->wants_node)
+        return NULL;
+    bool *wanted = mem_zalloc(store->places.n, sizeof *wanted);
+    for (size_t p = 0; p < store->places.n; p++) {
+        struct place place = store->places.items[p];
+        wanted[p] = scan->wants_node(scan->context, place.cluster, place.node);
+    }
+    return wanted;
+}
+
 enum err store_scan(struct store *store, const struct scan *scan, struct span *ret_recorded,
                     struct error *err)
 {
@@ -160,9 +184,10 @@ enum err store_scan(struct store *store, const struct scan *scan, struct span *r
     enum err code = store_read_begin(store, err);
     if (code)
         return code;
+    bool *wanted = wanted_places(store, scan);
     code = store_days(store, scan->hours, &days, &n, err);
     for (size_t i = 0; i < n && !code; i++) {
-        struct of_day of = {store, scan, &nodes, &devices, &devices_room, days[i]};
+        struct of_day of = {store, scan, &nodes, &devices, &devices_room, wanted, days[i]};
         code = scan_day(&of, err);
         widen(&recorded, &of.day);
     }
@@ -171,6 +196,7 @@ enum err store_scan(struct store *store, const struct scan *scan, struct span *r
     store_read_end(store);
     rollup_release(&nodes);
     free(devices);
+    free(wanted);
     free(days);
     if (!code)
         *ret_recorded = recorded;

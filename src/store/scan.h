@@ -48,8 +48,7 @@ struct scan {
     void (*part)(void *context, const struct scan_part *part);
     void (*node)(void *context, const struct scan_node *node);
     void (*note)(void *context, const struct note *note);
-    /* May be NULL: all. False: no part of this node is wanted (its scan_node comes nevertheless).
-     */
+    /* May be NULL: all. False: nothing of this node is wanted (its scan_node may come). */
     bool (*wants_node)(void *context, name_t cluster, name_t node);
 };
 /* *ret_recorded: first and past-last hour of the window that the store has; empty: none. One state
