@@ -526,6 +526,17 @@ static void three_small_services_share_a_gpu(void **state)
     assert_dollars(sum, 2 * 2920); /* two of three GPUs, whole ones */
 }
 
+/* 19 GiB and 10 % are 20.9: more than the 19.6 GiB of 2g.20gb. 3g.40gb go two on a GPU. */
+static void memory_has_a_headroom(void **state)
+{
+    struct findings *findings = small_services(
+        state, (struct stay){.type = WORKLOAD_INFERENCE, .u = 12, .e = 40, .mem_gib = 19});
+    const struct finding *finding = of_rule(findings, RULE_MIG_FIT);
+    assert_non_null(finding);
+    assert_true(str_starts(finding->what, STR("fits a MIG instance 3g.40gb")));
+    assert_dollars(finding->saving, 2920.0 / 3); /* one of three GPUs, a third each */
+}
+
 static const char *refusal_of(const struct findings *findings)
 {
     assert_null(of_rule(findings, RULE_MIG_FIT));
@@ -718,6 +729,7 @@ int main(void)
         with_ledger(repacking_frees_whole_nodes),
         with_ledger(one_stranded_gpu_frees_nothing),
         with_ledger(three_small_services_share_a_gpu),
+        with_ledger(memory_has_a_headroom),
         with_ledger(preallocated_memory_is_refused_with_the_reason),
         with_ledger(training_is_refused),
         with_ledger(a_gpu_without_mig_is_refused),
