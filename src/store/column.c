@@ -15,13 +15,8 @@
 
 #include <stdlib.h>
 
-enum shape { SHAPE_CONSTANT, SHAPE_PLAIN, SHAPE_RUNS, SHAPE_CLASSES, SHAPE_WORDS, SHAPE_SPLIT };
-#define SHAPE_MASK 0x0f
-#define SHAPE_DELTA 0x10 /* of neighbours' differences, zigzag */
-#define SHAPE_STEP 0x20  /* the step is written; 1 otherwise */
-#define WORDS_MAX 16
-#define CLASSES 4
-#define WIDTH_BITS 7
+#include "store/column_format.h"
+
 #define SPLIT_VALUES_MIN 32
 #define SPLIT_WIDTH_MIN 14
 
@@ -32,31 +27,6 @@ void varint_put(struct strbuf *out, uint64_t v)
         v >>= 7;
     }
     strbuf_addc(out, (char)v);
-}
-
-bool varint_get(struct str *in, uint64_t *ret)
-{
-    uint64_t v = 0;
-    for (int shift = 0; shift < 64 && in->n; shift += 7) {
-        uint8_t byte = (uint8_t)*in->p++;
-        in->n--;
-        v |= (uint64_t)(byte & 127) << shift;
-        if (byte < 128) {
-            *ret = v;
-            return true;
-        }
-    }
-    return false;
-}
-
-static int width_of(uint64_t v)
-{
-    return v ? 64 - __builtin_clzll(v) : 0;
-}
-
-static uint64_t mask_of(int width)
-{
-    return width >= 64 ? UINT64_MAX : ((uint64_t)1 << width) - 1;
 }
 
 static int varint_bits(uint64_t v)
@@ -82,18 +52,6 @@ static void bits_put(struct bits *bits, uint64_t v, int width)
     if (shift + width > 64)
         p[8] = (uint8_t)(v >> (64 - shift));
     bits->at += (size_t)width;
-}
-
-static inline uint64_t bits_get(const uint8_t *bytes, size_t at, int width)
-{
-    const uint8_t *p = bytes + (at >> 3);
-    int shift = (int)(at & 7);
-    uint64_t word;
-    memcpy(&word, p, sizeof word);
-    word >>= shift;
-    if (shift + width > 64)
-        word |= (uint64_t)p[8] << (64 - shift);
-    return word & mask_of(width);
 }
 
 /* Room for so many bits at the end of `out`, zeroed. */
@@ -215,37 +173,6 @@ static void put_classes(struct strbuf *out, const uint64_t *k, size_t n, const i
     bits_end(out, &bits);
 }
 
-static bool get_classes(struct str *in, uint64_t *k, size_t n)
-{
-    const uint8_t *p = (const uint8_t *)in->p;
-    size_t head = CLASSES * WIDTH_BITS + 2 * n;
-    if (in->n < (head + 7) / 8)
-        return false;
-    int widths[CLASSES];
-    size_t count[CLASSES] = {0}, payload = 0;
-    for (int c = 0; c < CLASSES; c++) {
-        widths[c] = (int)bits_get(p, (size_t)c * WIDTH_BITS, WIDTH_BITS);
-        if (widths[c] > 64)
-            return false;
-    }
-    for (size_t i = 0; i < n; i++)
-        count[bits_get(p, CLASSES * WIDTH_BITS + 2 * i, 2)]++;
-    for (int c = 0; c < CLASSES; c++)
-        payload += count[c] * (size_t)widths[c];
-    size_t bytes = (head + payload + 7) / 8;
-    if (in->n < bytes)
-        return false;
-    size_t at = head;
-    for (size_t i = 0; i < n; i++) {
-        int width = widths[bits_get(p, CLASSES * WIDTH_BITS + 2 * i, 2)];
-        k[i] = bits_get(p, at, width);
-        at += (size_t)width;
-    }
-    in->p += bytes;
-    in->n -= bytes;
-    return true;
-}
-
 static void put_plain(struct strbuf *out, const uint64_t *k, size_t n, int width)
 {
     strbuf_addc(out, (char)width);
@@ -253,30 +180,6 @@ static void put_plain(struct strbuf *out, const uint64_t *k, size_t n, int width
     for (size_t i = 0; i < n; i++)
         bits_put(&bits, k[i], width);
     bits_end(out, &bits);
-}
-
-static bool get_plain(struct str *in, uint64_t *k, size_t n)
-{
-    if (!in->n || (uint8_t)in->p[0] > 64)
-        return false;
-    int width = in->p[0];
-    size_t bytes = (n * (size_t)width + 7) / 8;
-    if (in->n < 1 + bytes)
-        return false;
-    const uint8_t *p = (const uint8_t *)in->p + 1;
-    if (width <= 57) {
-        uint64_t mask = mask_of(width), word;
-        for (size_t i = 0, at = 0; i < n; i++, at += (size_t)width) {
-            memcpy(&word, p + (at >> 3), sizeof word);
-            k[i] = word >> (at & 7) & mask;
-        }
-    } else {
-        for (size_t i = 0; i < n; i++)
-            k[i] = bits_get(p, i * (size_t)width, width);
-    }
-    in->p += 1 + bytes;
-    in->n -= 1 + bytes;
-    return true;
 }
 
 struct run_shape {
@@ -325,36 +228,6 @@ static void put_runs(struct strbuf *out, const struct survey *survey, size_t siz
     bits_end(out, &bits);
 }
 
-static bool get_runs(struct str *in, uint64_t *k, struct runs runs)
-{
-    if (!in->n || (uint8_t)in->p[0] > 64)
-        return false;
-    int least_width = in->p[0];
-    const uint8_t *p = (const uint8_t *)in->p + 1;
-    size_t each = (size_t)(least_width + WIDTH_BITS), bits = runs.n * each;
-    if (in->n - 1 < (bits + 7) / 8)
-        return false;
-    for (size_t r = 0; r < runs.n; r++) {
-        int width = (int)bits_get(p, r * each + (size_t)least_width, WIDTH_BITS);
-        if (width > 64)
-            return false;
-        bits += (runs.starts[r + 1] - runs.starts[r]) * (size_t)width;
-    }
-    size_t bytes = (bits + 7) / 8;
-    if (in->n - 1 < bytes)
-        return false;
-    size_t at = runs.n * each;
-    for (size_t r = 0; r < runs.n; r++) {
-        uint64_t least = bits_get(p, r * each, least_width);
-        int width = (int)bits_get(p, r * each + (size_t)least_width, WIDTH_BITS);
-        for (uint32_t i = runs.starts[r]; i < runs.starts[r + 1]; i++, at += (size_t)width)
-            k[i] = least + bits_get(p, at, width);
-    }
-    in->p += 1 + bytes;
-    in->n -= 1 + bytes;
-    return true;
-}
-
 /* Distinct values in order of coming; 0 where there are more than WORDS_MAX. */
 static size_t words_of(const uint64_t *k, size_t n, uint64_t *words)
 {
@@ -397,28 +270,6 @@ static void put_words(struct strbuf *out, const uint64_t *k, size_t n, const uin
         bits_put(&bits, w, width);
     }
     bits_end(out, &bits);
-}
-
-static bool get_words(struct str *in, uint64_t *k, size_t n)
-{
-    if (!in->n || in->p[0] < 1 || in->p[0] > WORDS_MAX)
-        return false;
-    uint64_t words[WORDS_MAX] = {0};
-    size_t count = (size_t)in->p[0];
-    in->p++, in->n--;
-    for (size_t w = 0; w < count; w++)
-        if (!varint_get(in, &words[w]))
-            return false;
-    int width = width_of(count - 1);
-    size_t bytes = (n * (size_t)width + 7) / 8;
-    if (in->n < bytes)
-        return false;
-    const uint8_t *p = (const uint8_t *)in->p;
-    for (size_t i = 0; i < n; i++)
-        k[i] = words[bits_get(p, i * (size_t)width, width)];
-    in->p += bytes;
-    in->n -= bytes;
-    return true;
 }
 
 /* A whole number by which the rests are few; 0 where none of the usual steps makes it so. */
@@ -544,66 +395,4 @@ static void pack(struct strbuf *out, const int64_t *values, size_t n, struct run
 void column_pack(struct strbuf *out, const int64_t *values, size_t n, struct runs runs)
 {
     pack(out, values, n, runs, false);
-}
-
-static bool get_split(struct str *in, uint64_t *k, size_t n, struct runs runs)
-{
-    uint64_t by;
-    /* A part of a split is never split itself: without this, hostile bytes nest without end. */
-    if (!varint_get(in, &by) || !in->n || (in->p[0] & SHAPE_MASK) == SHAPE_SPLIT)
-        return false;
-    if (!column_unpack(in, (int64_t *)k, n, runs))
-        return false;
-    if (!in->n || (in->p[0] & SHAPE_MASK) == SHAPE_SPLIT)
-        return false;
-    int64_t *rest = mem_alloc(n * sizeof *rest);
-    bool fine = column_unpack(in, rest, n, runs);
-    for (size_t i = 0; fine && i < n; i++)
-        k[i] = k[i] * by + (uint64_t)rest[i];
-    free(rest);
-    return fine;
-}
-
-bool column_unpack(struct str *in, int64_t *values, size_t n, struct runs runs)
-{
-    uint64_t *k = (uint64_t *)values, least, step = 1;
-    if (!in->n)
-        return false;
-    int head = (uint8_t)*in->p;
-    in->p++, in->n--;
-    if (!varint_get(in, &least) || ((head & SHAPE_STEP) && !varint_get(in, &step)))
-        return false;
-    least = (uint64_t)unzigzag(least);
-    bool fine = false;
-    switch (head & SHAPE_MASK) {
-    case SHAPE_CONSTANT:
-        for (size_t i = 0; i < n; i++)
-            k[i] = least;
-        return true;
-    case SHAPE_PLAIN:
-        fine = get_plain(in, k, n);
-        break;
-    case SHAPE_RUNS:
-        fine = get_runs(in, k, runs);
-        break;
-    case SHAPE_CLASSES:
-        fine = get_classes(in, k, n);
-        break;
-    case SHAPE_WORDS:
-        fine = get_words(in, k, n);
-        break;
-    case SHAPE_SPLIT:
-        fine = get_split(in, k, n, runs);
-        break;
-    default:
-        break;
-    }
-    if (!fine)
-        return false;
-    if (head & SHAPE_DELTA)
-        for (size_t i = 0; i < n; i++)
-            k[i] = (uint64_t)unzigzag(k[i]) + (i ? k[i - 1] : 0);
-    for (size_t i = 0; i < n; i++)
-        k[i] = least + k[i] * step;
-    return true;
 }
