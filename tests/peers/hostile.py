@@ -120,6 +120,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length") or 0)
         body = self.rfile.read(length)
         path, _, query = self.path.partition("?")
+        if path.startswith("http://"):   # asked as a proxy
+            path = "/" + path.split("/", 3)[3]
+            self.state["as_proxy"] = self.state.get("as_proxy", 0) + 1
         _, scenario, rest = path.split("/", 2)
         form = urllib.parse.parse_qs(query or body.decode("latin-1"))
         self.state["agents"].add(self.headers.get("User-Agent"))
@@ -321,16 +324,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def running():
-    """(URL, state) of the server until the block ends."""
+def running(tls=None):
+    """(URL, state) of the server until the block ends; tls: an ssl.SSLContext."""
     state = {"seen": {}, "agents": set()}
     handler = type("Hostile", (Handler,), {"state": state})
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
+    if tls:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", state
+        yield f"{'https' if tls else 'http'}://127.0.0.1:{server.server_address[1]}", state
     finally:
         server.shutdown()
         server.server_close()

@@ -4,8 +4,9 @@
  *     source_dump [--api auto|remote-read|samples|query] [--in-flight N] [--retries N] [--backoff
  * MS]
  *                 [--idle MS] [--token FILE] [--user NAME --password-file FILE] [--header H]
- *                 [--matcher M] [--narrow-from PODS] [--survey] [--quiet] prometheus URL |
- * openmetrics FILE FROM_MS TO_MS METRIC[{MATCH}]...
+ *                 [--ca-file F] [--client-cert F --client-key F] [--proxy URL] [--matcher M]
+ * [--narrow-from PODS] [--survey] [--quiet] prometheus URL | openmetrics FILE FROM_MS TO_MS
+ * METRIC[{MATCH}]...
  *
  * Exit 1 with the error on standard error; notes go there too. */
 #include <inttypes.h>
@@ -121,6 +122,14 @@ int main(int argc, char **argv)
             options.user = value;
         else if (strcmp(name, "password-file") == 0)
             options.password_file = value;
+        else if (strcmp(name, "ca-file") == 0)
+            options.ca_file = value;
+        else if (strcmp(name, "client-cert") == 0)
+            options.client_cert = value;
+        else if (strcmp(name, "client-key") == 0)
+            options.client_key = value;
+        else if (strcmp(name, "proxy") == 0)
+            options.proxy = value;
         else if (strcmp(name, "matcher") == 0)
             options.matcher = value;
         else if (strcmp(name, "header") == 0 && options.headers_n < 16)

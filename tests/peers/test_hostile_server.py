@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -165,6 +166,51 @@ def range_selectors(client):
     client.refused("an error in an answer with status 200", "error_in_200", "no such thing")
 
 
+def openssl(work, *arguments):
+    subprocess.run(["openssl", *arguments], cwd=work, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def make_certificate(work, name, subject, *more):
+    """NAME.pem and NAME.key, signed by the authority ca."""
+    openssl(work, "req", "-newkey", "rsa:2048", "-nodes", "-keyout", f"{name}.key", "-out", f"{name}.csr",
+            "-subj", subject)
+    openssl(work, "x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial",
+            "-out", f"{name}.pem", "-days", "2", *more)
+
+
+def certificates(binary, work):
+    """A server whose authority nobody knows, and that wants to see the client's certificate."""
+    openssl(work, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "ca.key", "-out", "ca.pem",
+            "-days", "2", "-subj", "/CN=test authority")
+    with open(os.path.join(work, "names"), "w", encoding="utf-8") as file:
+        file.write("subjectAltName=IP:127.0.0.1\n")
+    make_certificate(work, "server", "/CN=server", "-extfile", "names")
+    make_certificate(work, "client", "/CN=client")
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(os.path.join(work, "server.pem"), os.path.join(work, "server.key"))
+    tls.load_verify_locations(os.path.join(work, "ca.pem"))
+    tls.verify_mode = ssl.CERT_REQUIRED
+    ca, cert, key = (os.path.join(work, name) for name in ("ca.pem", "client.pem", "client.key"))
+    with hostile.running(tls) as (url, state):
+        client = Client(binary, url, state, work)
+        client.refused("an unknown authority", "fine", "not trusted", "--ca-file", options=("--survey",))
+        client.refused("no client certificate", "fine", url, options=("--survey", "--ca-file", ca))
+        client.in_full("both certificates", "fine", "--survey", "--ca-file", ca, "--client-cert", cert,
+                       "--client-key", key)
+        client.refused("a key that is none", "fine", "certificate or key", options=(
+            "--survey", "--ca-file", ca, "--client-cert", cert, "--client-key", ca))
+        client.refused("http asked of https", "fine", options=("--survey",),
+                       url=url.replace("https", "http") + "/fine")
+
+
+def proxies(client):
+    dead = f"http://127.0.0.1:{servers.free_port()}"
+    client.refused("a proxy that is not there", "fine", "cannot reach", options=("--survey", "--proxy", dead))
+    # hostile.py sees the whole URL as the path where it is asked as a proxy
+    client.in_full("a proxy is asked", "proxied", "--survey", "--proxy", client.url)
+    check("and nobody else", client.state.get("as_proxy", 0) > 5, str(client.state.get("as_proxy")))
+
+
 def stopping(client):
     process = client.start("stuck", "--idle", "30000")
     time.sleep(0.7)
@@ -182,6 +228,8 @@ def main(binary):
         no_prometheus(client)
         logins(client)
         range_selectors(client)
+        certificates(binary, work)
+        proxies(client)
         stopping(client)
 
 
