@@ -9,6 +9,7 @@ int cmd_report(const struct options *options);
 int cmd_idle(const struct options *options);
 int cmd_recommend(const struct options *options);
 int cmd_explain(const struct options *options);
+int cmd_diff(const struct options *options);
 int cmd_doctor(const struct options *options);
 int cmd_export(const struct options *options);
 int cmd_collect(const struct options *options);

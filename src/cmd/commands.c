@@ -89,6 +89,22 @@ const struct command_def command_defs[] = {
         .run = cmd_doctor,
     },
     {
+        .name = "diff",
+        .positional = "[A B]",
+        .bit = IN_DIFF,
+        .summary = "what changed between two windows, or two saved reports",
+        .details =
+            "Compares window A with window B, row by row: the change of the cost, split into price "
+            "(the rate of a GPU-hour) and volume (GPU-hours), which add up to it exactly, and "
+            "efficiency: what is used in B beyond A's used share. One window is compared with the "
+            "time before it that is as long; without any the last 7 days are B. Two files that "
+            "report --output json wrote are compared without any source.\n\n" WHERE_IT_READS,
+        .examples = "  gputally diff --db gpu.db lastweek week\n"
+                    "  gputally diff --prometheus http://prometheus:9090 --by team,model\n"
+                    "  gputally diff old.json new.json --output markdown\n",
+        .run = cmd_diff,
+    },
+    {
         .name = "export",
         .positional = "ledger",
         .bit = IN_EXPORT,

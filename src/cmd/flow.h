@@ -43,6 +43,8 @@ enum err flow_collect(struct flow *flow, struct error *err);
 /* Queries and prints the report by --by, --filter, --sort, --limit, --output. *ret_incomplete: what
  * --strict is about. */
 enum err flow_report(struct flow *flow, bool *ret_incomplete, struct error *err);
+/* The query of --by (team where it was not given) and --filter over the window. */
+enum err flow_query(const struct flow *flow, struct query *ret, struct error *err);
 /* --output; table where it was not given. */
 enum err flow_format(const struct options *options, enum report_format *ret, struct error *err);
 void flow_close(struct flow *flow);

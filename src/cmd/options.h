@@ -24,8 +24,9 @@ enum command_bit {
     IN_RECOMMEND = 1u << 6,
     IN_EXPLAIN = 1u << 7,
     IN_DOCTOR = 1u << 8,
-    IN_SOURCES =
-        IN_REPORT | IN_EXPORT | IN_COLLECT | IN_IDLE | IN_RECOMMEND | IN_EXPLAIN | IN_DOCTOR,
+    IN_DIFF = 1u << 9,
+    IN_SOURCES = IN_REPORT | IN_EXPORT | IN_COLLECT | IN_IDLE | IN_RECOMMEND | IN_EXPLAIN |
+                 IN_DOCTOR | IN_DIFF,
     IN_RUNS = IN_SOURCES | IN_DEMO,
     IN_PRINTS = IN_REPORT | IN_DEMO,
     IN_FINDS = IN_IDLE | IN_RECOMMEND | IN_DOCTOR, /* commands that give findings */
@@ -93,18 +94,20 @@ enum option_kind { OPTION_SWITCH, OPTION_VALUE, OPTION_SEVERAL };
     X(POWER, "power", 0, OPTION_VALUE, "PERCENT", IN_IDLE, false, "What is shown",                 \
       "idle is power below this share of the limit, for example 15%; auto: 15%, or 5 points "      \
       "above what the GPU model draws when idle, if that is more; auto")                           \
-    X(BY, "by", 'b', OPTION_VALUE, "KEYS", IN_PRINTS | IN_RECOMMEND, false, "What is shown",       \
+    X(BY, "by", 'b', OPTION_VALUE, "KEYS", IN_PRINTS | IN_DIFF | IN_RECOMMEND, false,              \
+      "What is shown",                                                                             \
       "group by these keys, comma-joined (gputally help keys lists them); team. Findings: by "     \
       "owner")                                                                                     \
-    X(FILTER, "filter", 'f', OPTION_SEVERAL, "KEY=VALUE", IN_PRINTS, false, "What is shown",       \
+    X(FILTER, "filter", 'f', OPTION_SEVERAL, "KEY=VALUE", IN_PRINTS | IN_DIFF, false,              \
+      "What is shown",                                                                             \
       "only rows whose key matches, * and ? allowed; KEY!=VALUE leaves them out; may be given "    \
       "several times: on one key any of them, on several all")                                     \
     X(SORT, "sort", 0, OPTION_VALUE, "FIGURE", IN_PRINTS, false, "What is shown",                  \
       "order by this figure, largest first (gputally help figures lists them), or by name; cost")  \
-    X(LIMIT, "limit", 0, OPTION_VALUE, "N", IN_PRINTS | IN_RECOMMEND, false, "What is shown",      \
-      "show the first N rows")                                                                     \
-    X(OUTPUT, "output", 'o', OPTION_VALUE, "FORMAT", IN_PRINTS | IN_EXPORT | IN_FINDS, false,      \
-      "What is shown", "table, wide, csv, json or markdown; export ledger: csv or json")           \
+    X(LIMIT, "limit", 0, OPTION_VALUE, "N", IN_PRINTS | IN_DIFF | IN_RECOMMEND, false,             \
+      "What is shown", "show the first N rows")                                                    \
+    X(OUTPUT, "output", 'o', OPTION_VALUE, "FORMAT", IN_PRINTS | IN_DIFF | IN_EXPORT | IN_FINDS,   \
+      false, "What is shown", "table, wide, csv, json or markdown; export ledger: csv or json")    \
     X(GPUS, "gpus", 0, OPTION_VALUE, "N", IN_DEMO, false, "The simulated fleet", "GPUs; 64")       \
     X(SEED, "seed", 0, OPTION_VALUE, "N", IN_DEMO, false, "The simulated fleet",                   \
       "the same seed gives the same fleet; 1")                                                     \

@@ -30,7 +30,7 @@ enum err flow_format(const struct options *options, enum report_format *ret, str
                           near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
-static enum err read_query(const struct flow *flow, struct query *ret, struct error *err)
+enum err flow_query(const struct flow *flow, struct query *ret, struct error *err)
 {
     const struct options *options = flow->options;
     const char *by = options_text(options, OPTION_BY);
@@ -154,7 +154,7 @@ enum err flow_report(struct flow *flow, bool *ret_incomplete, struct error *err)
 {
     struct query query;
     struct results results = {0};
-    enum err code = read_query(flow, &query, err);
+    enum err code = flow_query(flow, &query, err);
     if (code == ERR_OK)
         code = run_queries(flow, &query, &results, err);
     if (code == ERR_OK)
@@ -171,7 +171,7 @@ static enum err check_printing(const struct flow *flow, struct error *err)
     struct query query;
     enum report_format format;
     long long limit = 0;
-    enum err code = read_query(flow, &query, err);
+    enum err code = flow_query(flow, &query, err);
     struct result empty = {.query = query};
     if (code == ERR_OK)
         code = sort_result(flow->options, &empty, err);

@@ -416,8 +416,11 @@ static enum doctor_status test_notes(const struct doctor_check *check,
             continue;
         struct str subject = names_text(result->names, note->subject);
         struct strbuf name = {0};
-        strbuf_add(&name, names_text(result->names, note->text));
-        if (subject.n)
+        if (subject.n && note->kind == NOTE_LATE_LABELS)
+            strbuf_add(&name, subject); /* the title says the rest */
+        else
+            strbuf_add(&name, names_text(result->names, note->text));
+        if (subject.n && note->kind != NOTE_LATE_LABELS)
             strbuf_addf(&name, " (%.*s)", STR_ARG(subject));
         put_example(ret,
                     (struct doctor_example){str_keep(arena, strbuf_str(&name)), -1, note->count});
