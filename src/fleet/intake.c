@@ -354,6 +354,7 @@ void intake_note(struct intake *intake, enum note_kind kind, struct str subject,
             return;
         }
     }
-    mem_push(intake->notes, intake->notes_n, intake->notes_room, note);
+    if (intake->notes_n < INTAKE_NOTES_MAX)
+        mem_push(intake->notes, intake->notes_n, intake->notes_room, note);
     pthread_mutex_unlock(&intake->lock);
 }

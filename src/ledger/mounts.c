@@ -101,11 +101,15 @@ struct stay_list {
 /* The life that a sample at t belongs to: the last that began before it, else the first. */
 static size_t life_of(const struct node *node, time_ms t)
 {
-    size_t best = 0;
-    for (size_t i = 1; i < node->lives_n; i++)
-        if (node->lives[i].up < t)
-            best = i;
-    return best;
+    size_t low = 0, high = node->lives_n; /* lives are in order of up */
+    while (low < high) {
+        size_t mid = (low + high) / 2;
+        if (node->lives[mid].up < t)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low ? low - 1 : 0;
 }
 
 static void find_stays(struct facts *facts, const struct device *device, struct stay_list *stays)

@@ -203,8 +203,8 @@ static void add_series(struct program *program, struct intake *intake)
 
 static void add_node(struct program *program, struct intake *intake)
 {
-    struct resource_count counts[2] = {{STR("nvidia.com/gpu"), take(program)},
-                                       {STR("nvidia.com/mig-1g.10gb"), take(program)}};
+    struct resource_count counts[2] = {{STR("nvidia.com/gpu"), take(program) % 12},
+                                       {STR("nvidia.com/mig-1g.10gb"), take(program) % 12}};
     struct label label = {STR("nvidia.com/gpu.replicas"), word(program)};
     struct node_object node = {.cluster = word(program),
                                .name = word(program),

@@ -147,6 +147,14 @@ static void notes_of_one_kind_subject_and_text_add_up(void **state)
     intake_note(f->intake, NOTE_PARTIAL, STR("b"), 4, STR("cut"));
     assert_int_equal(f->intake->notes_n, 2);
     assert_int_equal(f->intake->notes[0].count, 3);
+    for (int i = 0; i < 5000; i++) {
+        char text[20];
+        snprintf(text, sizeof text, "warning %d", i);
+        intake_note(f->intake, NOTE_PARTIAL, STR_NONE, 1, str_of(text));
+    }
+    intake_note(f->intake, NOTE_PARTIAL, STR("a"), 1, STR("cut"));
+    assert_int_equal(f->intake->notes_n, INTAKE_NOTES_MAX);
+    assert_int_equal(f->intake->notes[0].count, 4);
 }
 
 static void thousands_of_series_are_told_apart(void **state)
