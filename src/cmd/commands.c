@@ -76,7 +76,7 @@ const struct command_def command_defs[] = {
     {
         .name = "doctor",
         .bit = IN_DOCTOR,
-        .summary = "what in the telemetry, labels and prices cannot be trusted, and how to mend it",
+        .summary = "which data cannot be trusted, and how to mend it",
         .details =
             "Goes through what the ledger has of the window: GPUs that send nothing, labels that "
             "were lost, metrics that the exporter does not send, prices that are guesses. Each "

@@ -40,8 +40,7 @@ static enum err examine(struct flow *flow, enum report_format format, size_t *re
         if (store_extent(flow->store, &facts->extent, &none) != ERR_OK)
             facts->extent = (struct span){0};
         bool usd = strcmp(flow->currency, "USD") == 0; /* the catalogue's */
-        facts->list_prices =
-            flow->sources_n && usd && !prices_configured(flow->config->prices);
+        facts->list_prices = flow->sources_n && usd && !prices_configured(flow->config->prices);
         facts->settings_changed =
             flow->collected.settings_changed && !options_switch(flow->options, OPTION_REBOOK);
         facts->price_problems = texts;

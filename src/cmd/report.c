@@ -8,6 +8,7 @@
 #include "cmd/output.h"
 #include "fleet/catalogue.h"
 #include "query/query.h"
+#include "report/doctor.h"
 #include "util/suggest.h"
 
 enum err flow_format(const struct options *options, enum report_format *ret, struct error *err)
@@ -97,15 +98,30 @@ static const char **price_problems(const struct flow *flow, size_t *ret_n)
     return texts;
 }
 
-/* What to look at next, as commands that can be typed as they stand. */
-static size_t next_lines(const struct flow *flow, const char **ret)
+/* What to look at next, as commands that can be typed as they stand. `doctor` is written into
+ * `text`: what the report itself shows to be wrong, without reading more. */
+#define NEXT_MAX 2
+static size_t next_lines(const struct flow *flow, const struct results *results,
+                         struct strbuf *text, const char **ret)
 {
     if (options_text(flow->options, OPTION_BY))
         return 0;
-    ret[0] = flow->options->command->bit == IN_DEMO
-                 ? "gputally demo --by workload             the same by workload"
-                 : "the same with --by workload, node, type or day (gputally help keys lists all)";
-    return 1;
+    if (flow->options->command->bit == IN_DEMO) {
+        ret[0] = "gputally demo --by workload             the same by workload";
+        return 1;
+    }
+    ret[0] = "the same with --by workload, node, type or day (gputally help keys lists all)";
+    struct doctor_facts facts = {
+        .total = results->overview, .teams = results->overview, .types = results->unpriced};
+    struct doctor *doctor = doctor_new(&facts);
+    size_t findings = doctor_report_findings(doctor);
+    strbuf_add(text, STR("gputally doctor: "));
+    doctor_report_line(doctor, text);
+    doctor_free(doctor);
+    if (!findings)
+        return 1;
+    ret[1] = text->text;
+    return 2;
 }
 
 static enum err print_report(struct flow *flow, const struct results *results, bool *ret_incomplete,
@@ -113,7 +129,8 @@ static enum err print_report(struct flow *flow, const struct results *results, b
 {
     enum report_format format;
     long long limit = 0;
-    const char *next[1];
+    const char *next[NEXT_MAX];
+    struct strbuf doctor = {0};
     enum err code = flow_format(flow->options, &format, err);
     if (code == ERR_OK)
         code = options_number(flow->options, OPTION_LIMIT, 1, &limit, err);
@@ -133,7 +150,7 @@ static enum err print_report(struct flow *flow, const struct results *results, b
                             .columns = output_columns(),
                             .colour = output_colour(),
                             .next = next};
-    report.next_n = next_lines(flow, next);
+    report.next_n = next_lines(flow, results, &doctor, next);
     const char **problems = price_problems(flow, &report.problems_n);
     report.problems = problems;
     bool usd = strcmp(flow->currency, "USD") == 0; /* the catalogue's */
@@ -146,6 +163,7 @@ static enum err print_report(struct flow *flow, const struct results *results, b
     if (code == ERR_OK)
         code = output_finish(err);
     strbuf_release(&text);
+    strbuf_release(&doctor);
     free(problems);
     return code;
 }
