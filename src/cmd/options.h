@@ -106,6 +106,9 @@ enum option_kind { OPTION_SWITCH, OPTION_VALUE, OPTION_SEVERAL };
       "order by this figure, largest first (gputally help figures lists them), or by name; cost")  \
     X(LIMIT, "limit", 0, OPTION_VALUE, "N", IN_PRINTS | IN_DIFF | IN_RECOMMEND, false,             \
       "What is shown", "show the first N rows")                                                    \
+    X(IGNORE, "ignore", 0, OPTION_SEVERAL, "ID[,until=DATE][,reason=TEXT]",                        \
+      IN_RECOMMEND | IN_EXPLAIN, false, "What is shown",                                           \
+      "a finding that is accepted: listed, and not counted; may be given several times")           \
     X(OUTPUT, "output", 'o', OPTION_VALUE, "FORMAT", IN_PRINTS | IN_DIFF | IN_EXPORT | IN_FINDS,   \
       false, "What is shown", "table, wide, csv, json or markdown; export ledger: csv or json")    \
     X(GPUS, "gpus", 0, OPTION_VALUE, "N", IN_DEMO, false, "The simulated fleet", "GPUs; 64")       \

@@ -10,6 +10,8 @@ struct run {
     struct flow flow;
     struct books *books;
     struct findings *findings;
+    struct exemption *exemptions;
+    size_t exemptions_n;
 };
 
 static enum err open_run(const struct options *options, struct run *ret, struct error *err)
@@ -18,13 +20,29 @@ static enum err open_run(const struct options *options, struct run *ret, struct 
     return flow_open(options, &ret->flow, err);
 }
 
+static enum err read_exemptions(const struct options *options, struct run *run, struct error *err)
+{
+    const struct option_values *values = &options->values[OPTION_IGNORE];
+    run->exemptions = mem_zalloc(values->n + 1, sizeof *run->exemptions);
+    run->exemptions_n = values->n;
+    for (size_t i = 0; i < values->n; i++) {
+        struct error inner = {0};
+        if (exemption_parse(str_of(values->items[i]), &run->exemptions[i], &inner) != ERR_OK)
+            return options_refuse(options, OPTION_IGNORE, err, "%s", inner.text);
+    }
+    return ERR_OK;
+}
+
 static enum err find(struct run *run, struct error *err)
 {
-    enum err code = flow_collect(&run->flow, err);
+    enum err code = read_exemptions(run->flow.options, run, err);
+    if (code == ERR_OK)
+        code = flow_collect(&run->flow, err);
     if (code == ERR_OK)
         code = books_read(run->flow.store, run->flow.window, &run->books, err);
     if (code == ERR_OK)
-        run->findings = recommend(run->books, run->flow.currency);
+        run->findings =
+            recommend_except(run->books, run->flow.currency, run->exemptions, run->exemptions_n);
     return code;
 }
 
@@ -32,6 +50,7 @@ static void close_run(struct run *run)
 {
     findings_free(run->findings);
     books_free(run->books);
+    free(run->exemptions);
     flow_close(&run->flow);
 }
 
@@ -67,7 +86,7 @@ int cmd_recommend(const struct options *options)
         code = read_options(options, &report, &format, &err);
     if (code == ERR_OK)
         code = find(&run, &err);
-    bool found = code == ERR_OK && run.findings->n > 0;
+    bool found = code == ERR_OK && run.findings->n > run.findings->exempt_n;
     if (code == ERR_OK) {
         report.findings = run.findings;
         report.title = run.flow.title;

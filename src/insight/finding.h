@@ -39,6 +39,7 @@ struct finding {
     struct str arithmetic;            /* how the saving comes about */
     struct str price;                 /* price row and its source */
     struct str joined;                /* what was claimed by others; empty */
+    struct str exempt;                /* why it is to be left alone; empty: it is not */
     struct evidence evidence[EVIDENCE_MAX];
     size_t evidence_n;
     struct claim *claims;
@@ -51,11 +52,19 @@ struct refusal {
     struct str subject, owner, reason;
 };
 
+/* A finding that somebody has looked at and accepts: it is listed, and saves nothing. */
+struct exemption {
+    struct str id;     /* of the finding */
+    time_ms until;     /* TIME_MAX: for good */
+    struct str reason; /* may be empty */
+};
+
 struct findings {
     const struct books *books;
     const char *currency;  /* of the ledger; borrowed */
-    struct finding *items; /* after recommend(): by saving, month, id */
+    struct finding *items; /* after recommend(): by saving, month, id; exempt ones last */
     size_t n, room;
+    size_t exempt_n; /* the last ones of n */
     struct refusal *refusals;
     size_t refusals_n, refusals_room;
     struct arena arena;

@@ -15,6 +15,12 @@ struct owner_sum {
     size_t n;
 };
 
+/* Those that nobody has exempted. */
+static size_t shown_of(const struct findings *findings)
+{
+    return findings->n - findings->exempt_n;
+}
+
 static int by_owner_saving(const void *a, const void *b)
 {
     const struct owner_sum *left = a, *right = b;
@@ -29,7 +35,7 @@ static struct owner_sum *owners_of(const struct findings *findings, size_t *ret_
     struct owner_sum *owners = NULL;
     size_t room = 0;
     *ret_n = 0;
-    for (size_t i = 0; i < findings->n; i++) {
+    for (size_t i = 0; i < shown_of(findings); i++) {
         const struct finding *finding = &findings->items[i];
         size_t at = 0;
         while (at < *ret_n && !str_eq(owners[at].owner, finding->owner))
@@ -55,7 +61,7 @@ static void add_head(const struct findings_report *report, struct strbuf *out)
     strbuf_add(out, STR(" to "));
     text_time(out, findings->books->window.to);
     strbuf_add(out, STR(" · "));
-    text_plural(out, (wide_t)findings->n, "finding", "findings");
+    text_plural(out, (wide_t)shown_of(findings), "finding", "findings");
     strbuf_add(out, STR(" · "));
     money_t saving = findings_saving(findings);
     text_money(out, saving, text_money_places(saving), report->currency);
@@ -130,7 +136,7 @@ static struct grid *lay_out(const struct findings_report *report, bool wide)
     for (size_t o = 0; o < owners_n; o++) {
         if (owners && shown < limit)
             add_owner(report, grid, &owners[o], places);
-        for (size_t i = 0; i < findings->n && shown < limit; i++)
+        for (size_t i = 0; i < shown_of(findings) && shown < limit; i++)
             if (!owners || str_eq(findings->items[i].owner, owners[o].owner)) {
                 add_finding(report, grid, &findings->items[i], wide, places);
                 shown++;
@@ -155,12 +161,28 @@ static void add_refusals(const struct findings *findings, bool wide, struct strb
         refusal_explain(&findings->refusals[i], out);
 }
 
+/* Never silent: what is exempted is listed with what it costs. */
+static void add_exempt(const struct findings_report *report, struct strbuf *out)
+{
+    const struct findings *findings = report->findings;
+    for (size_t i = shown_of(findings); i < findings->n; i++) {
+        const struct finding *finding = &findings->items[i];
+        strbuf_addf(out, "ignored: %.*s, ", STR_ARG(finding->id));
+        text_clean(out, finding->subject);
+        strbuf_add(out, STR(", "));
+        text_money(out, finding->month, text_money_places(finding->month), report->currency);
+        strbuf_add(out, STR(" a month: "));
+        text_clean(out, finding->exempt);
+        strbuf_addc(out, '\n');
+    }
+}
+
 static void render_table(const struct findings_report *report, bool wide, struct strbuf *out)
 {
     const struct findings *findings = report->findings;
     add_head(report, out);
     strbuf_add(out, STR("\n\n"));
-    if (findings->n) {
+    if (shown_of(findings)) {
         struct grid *grid = lay_out(report, wide);
         struct grid_style style = {.columns = report->columns, .colour = report->colour};
         grid_text(grid, &style, out);
@@ -169,8 +191,9 @@ static void render_table(const struct findings_report *report, bool wide, struct
     } else {
         strbuf_add(out, STR("nothing to do\n"));
     }
+    add_exempt(report, out);
     add_refusals(findings, wide, out);
-    if (findings->n)
+    if (shown_of(findings))
         strbuf_add(
             out,
             STR("next: gputally explain ID, with the same sources, says how it comes about\n"));
@@ -183,12 +206,18 @@ static void render_markdown(const struct findings_report *report, struct strbuf 
     strbuf_add(out, STR("### "));
     markdown_text(out, strbuf_str(&text));
     strbuf_add(out, STR("\n\n"));
-    if (report->findings->n) {
+    if (shown_of(report->findings)) {
         struct grid *grid = lay_out(report, false);
         grid_markdown(grid, out);
         grid_free(grid);
     } else {
         strbuf_add(out, STR("nothing to do\n"));
+    }
+    if (report->findings->exempt_n) {
+        strbuf_clear(&text);
+        add_exempt(report, &text);
+        strbuf_addc(out, '\n');
+        markdown_text(out, strbuf_str(&text));
     }
     strbuf_release(&text);
 }
@@ -253,6 +282,7 @@ void finding_explain(const struct findings *findings, const struct finding *find
     add_amount(out, "a month", finding->month, findings->currency);
     add_amount(out, "saves", finding->saving, findings->currency);
     add_line(out, "joined", finding->joined);
+    add_line(out, "ignored", finding->exempt);
     add_line(out, "arithmetic", finding->arithmetic);
     add_line(out, "price", finding->price);
     add_line(out, "depends on", finding->depends);

@@ -46,6 +46,7 @@ static void add_finding(struct strbuf *out, const struct finding *finding)
     add_money(out, "month_cost", finding->month);
     add_money(out, "month_saving", finding->saving);
     add_field(out, "joined", finding->joined);
+    add_field(out, "exempt", finding->exempt);
     add_field(out, "arithmetic", finding->arithmetic);
     add_field(out, "price", finding->price);
     add_field(out, "depends_on", finding->depends);
@@ -102,7 +103,7 @@ void findings_csv(const struct findings_report *report, struct strbuf *out)
     const struct findings *findings = report->findings;
     char text[TIME_TEXT_MAX], money[MONEY_TEXT_MAX];
     strbuf_add(out, STR("id,rule,subject,owner,what,since,window_cost,month_cost,month_saving,"
-                        "currency,confidence,risk,action,command,depends_on\n"));
+                        "currency,confidence,risk,action,command,depends_on,exempt\n"));
     for (size_t i = 0; i < findings->n && (!report->limit || i < report->limit); i++) {
         const struct finding *finding = &findings->items[i];
         strbuf_addf(out, "%.*s,%s,", STR_ARG(finding->id), rules[finding->rule].name);
@@ -124,6 +125,8 @@ void findings_csv(const struct findings_report *report, struct strbuf *out)
         csv_text(out, finding->command);
         strbuf_addc(out, ',');
         csv_text(out, finding->depends);
+        strbuf_addc(out, ',');
+        csv_text(out, finding->exempt);
         strbuf_addc(out, '\n');
     }
 }
