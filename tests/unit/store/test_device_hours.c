@@ -245,8 +245,10 @@ static void damaged_blocks_are_refused_or_read(void **state)
         assert_int_equal(sqlite3_exec(db, "RELEASE s", NULL, NULL, NULL), SQLITE_OK);
         must(store_open(path, STORE_READ, names, &store, &failure));
         struct list found = {.names = names};
-        refused += store_read_device_hours(store, (struct span){TIME_MIN, TIME_MAX}, gather, &found,
-                                           &failure) != ERR_OK;
+        bool unread = store_read_device_hours(store, (struct span){TIME_MIN, TIME_MAX}, gather,
+                                              &found, &failure) != ERR_OK;
+        assert_int_equal(store_verify(store, &failure) != ERR_OK, unread);
+        refused += unread;
         free(found.items);
         store_close(store);
     }
