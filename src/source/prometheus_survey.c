@@ -195,12 +195,13 @@ static double survey_rate(struct survey *survey)
 {
     time_ms t = survey->window.to;
     double series = survey_live(survey, &t), samples = 0;
-    size_t fullest = 0;
+    size_t fullest = SIZE_MAX;
     struct strbuf query = {0};
     for (size_t i = 0; i < survey->wanted_n; i++)
-        if (survey->most[i] > survey->most[fullest])
+        if (survey->wanted[i].group == METRIC_GROUP_GPU && survey->prometheus->present[i] &&
+            (fullest == SIZE_MAX || survey->most[i] > survey->most[fullest]))
             fullest = i;
-    if (series > 0 && survey->most[fullest] > 0) {
+    if (series > 0 && fullest != SIZE_MAX) {
         memcpy(survey->prometheus->series, survey->most, survey->wanted_n * sizeof *survey->most);
         strbuf_addf(&query, "max(count_over_time(%s{%s}[1h]))", survey->wanted[fullest].name,
                     survey->prometheus->matcher);
