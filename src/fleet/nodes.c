@@ -149,25 +149,121 @@ static void see(struct facts *facts, struct node *node, struct who who, time_ms 
     life->down = life->last = last;
 }
 
+/* A record of the node while its stamps are walked. */
+struct walker {
+    const struct record *record;
+    size_t run;
+    uint32_t at; /* sample of the run */
+};
+
+static time_ms walker_stamp(const struct walker *walker)
+{
+    const struct run *run = &walker->record->runs[walker->run];
+    return run->t0 + run->dt * (time_ms)walker->at;
+}
+
+/* The last stamp of the run in hand that is at or before `until`; the one in hand at least. */
+static time_ms walker_until(const struct walker *walker, time_ms until)
+{
+    const struct run *run = &walker->record->runs[walker->run];
+    time_ms t = walker_stamp(walker), left = (time_ms)(run->n - 1 - walker->at), steps = 0;
+    if (until > t && run->dt > 0)
+        steps = (until - t) / run->dt < left ? (until - t) / run->dt : left;
+    return t + run->dt * steps;
+}
+
+/* Beyond `until`, which is in the run in hand; false: no stamp is left. */
+static bool walker_pass(struct walker *walker, time_ms until)
+{
+    const struct run *run = &walker->record->runs[walker->run];
+    time_ms steps = run->dt > 0 ? (until - walker_stamp(walker)) / run->dt + 1 : 1;
+    if (steps < (time_ms)(run->n - walker->at)) {
+        walker->at += (uint32_t)steps;
+        return true;
+    }
+    walker->at = 0;
+    return ++walker->run < walker->record->n;
+}
+
+struct walk {
+    struct facts *facts;
+    const struct node_records *records;
+    struct walker *open; /* records that have begun and have stamps left */
+    size_t open_n, begun;
+};
+
+/* Who the machine is at the walker's stamp, and the last stamp of it that says the same. */
+static time_ms who_of(const struct walk *walk, const struct walker *walker, struct who *ret)
+{
+    const struct run *run = &walker->record->runs[walker->run];
+    time_ms until;
+    *ret = who_at(walk->facts, walk->records, walker_stamp(walker), run->dt, &until);
+    return walker_until(walker, until);
+}
+
+/* Open what begins at or before t. */
+static void open_until(struct walk *walk, time_ms t)
+{
+    const struct record_list *info = &walk->records->of[INFO]; /* in order of first stamp */
+    while (walk->begun < info->n && record_first(info->at[walk->begun]) <= t)
+        walk->open[walk->open_n++] = (struct walker){info->at[walk->begun++], 0, 0};
+}
+
+static const struct walker *earliest(const struct walk *walk)
+{
+    const struct walker *first = &walk->open[0];
+    for (size_t i = 1; i < walk->open_n; i++)
+        if (walker_stamp(&walk->open[i]) < walker_stamp(first))
+            first = &walk->open[i];
+    return first;
+}
+
+/* One stretch in which all records say the same: from the earliest stamp to where one of them says
+ * something else. Copies of a record (two kube-state-metrics) are walked together. */
+static void walk_stretch(struct walk *walk, struct node *node)
+{
+    const struct walker *first = earliest(walk);
+    time_ms from = walker_stamp(first), last = from;
+    struct who who, other;
+    time_ms end = who_of(walk, first, &who);
+    open_until(walk, end);
+    for (size_t i = 0; i < walk->open_n; i++) {
+        time_ms t = walker_stamp(&walk->open[i]);
+        if (t > end)
+            continue;
+        time_ms same = who_of(walk, &walk->open[i], &other);
+        bool differs = other.created != who.created || other.provider_id != who.provider_id ||
+                       other.instance_type != who.instance_type;
+        same = differs ? t - 1 : same;
+        end = same < end ? same : end;
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < walk->open_n; i++) {
+        struct walker walker = walk->open[i];
+        if (walker_stamp(&walker) <= end) {
+            time_ms upto = walker_until(&walker, end);
+            last = upto > last ? upto : last;
+            if (!walker_pass(&walker, upto))
+                continue;
+        }
+        walk->open[kept++] = walker;
+    }
+    walk->open_n = kept;
+    see(walk->facts, node, who, from, last);
+}
+
 static void walk_lives(struct facts *facts, struct node *node, const struct node_records *records)
 {
     const struct record_list *info = &records->of[INFO];
-    for (size_t i = 0; i < info->n; i++) {
-        for (size_t k = 0; k < info->at[i]->n; k++) {
-            const struct run *run = &info->at[i]->runs[k];
-            for (uint32_t j = 0; j < run->n;) {
-                time_ms t = run->t0 + run->dt * (time_ms)j, until;
-                struct who who = who_at(facts, records, t, run->dt, &until);
-                uint32_t steps = 0;
-                if (until > t && run->dt > 0)
-                    steps = (uint32_t)((until - t) / run->dt < (time_ms)(run->n - 1 - j)
-                                           ? (until - t) / run->dt
-                                           : (time_ms)(run->n - 1 - j));
-                see(facts, node, who, t, t + run->dt * (time_ms)steps);
-                j += steps + 1;
-            }
-        }
+    struct walk walk = {.facts = facts, .records = records};
+    walk.open = mem_alloc((info->n + 1) * sizeof *walk.open);
+    while (walk.open_n || walk.begun < info->n) {
+        if (!walk.open_n)
+            open_until(&walk, record_first(info->at[walk.begun]));
+        open_until(&walk, walker_stamp(earliest(&walk)));
+        walk_stretch(&walk, node);
     }
+    free(walk.open);
     struct life *newest = node->lives_n ? &node->lives[node->lives_n - 1] : NULL;
     if (newest && node->watch->n && newest->last == node->watch->stamps[node->watch->n - 1])
         newest->down += facts->settings->node_break_ms; /* it is still there */

@@ -131,6 +131,34 @@ static void a_name_with_another_machine_behind_it_is_another_life(void **state)
     world_close(&w);
 }
 
+/* Two kube-state-metrics, ten seconds apart, say the same of a machine that is replaced. */
+static void copies_of_records_make_no_more_lives(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w);
+    for (int copy = 0; copy < 2; copy++) {
+        char labels[60];
+        snprintf(labels, sizeof labels, "node=n1,instance=ksm-%d", copy);
+        series_id info = series(&w, "kube_node_info", labels);
+        series_id created = series(&w, "kube_node_created", labels);
+        for (int minute = 0; minute <= 60; minute++) {
+            time_ms t = AT(minute) + copy * 10000;
+            double one = 1, when = (double)(AT(minute < 30 ? -100 : 29) / 1000);
+            intake_append(w.intake, info, &t, &one, 1);
+            intake_append(w.intake, created, &t, &when, 1);
+        }
+    }
+    settle(&w);
+    const struct node *n1 = node(&w, "n1");
+    assert_int_equal(n1->lives_n, 2);
+    assert_int_equal(n1->lives[0].up, AT(-100));
+    assert_int_equal(n1->lives[0].down, AT(29) + 10000);
+    assert_int_equal(n1->lives[1].up, AT(29) + 10000);
+    assert_int_equal(n1->lives[1].down, AT(60) + 10000 + 6 * HOUR_MS);
+    world_close(&w);
+}
+
 static void an_outage_of_the_observer_does_not_end_a_life(void **state)
 {
     (void)state;
@@ -471,6 +499,7 @@ int main(void)
         cmocka_unit_test(a_life_runs_from_creation_to_six_hours_beyond_the_newest_observation),
         cmocka_unit_test(a_node_that_newer_observations_lack_ended_with_its_last_one),
         cmocka_unit_test(a_name_with_another_machine_behind_it_is_another_life),
+        cmocka_unit_test(copies_of_records_make_no_more_lives),
         cmocka_unit_test(an_outage_of_the_observer_does_not_end_a_life),
         cmocka_unit_test(a_creation_that_is_no_time_is_not_known),
         cmocka_unit_test(capacity_above_allocatable_is_a_shortage_while_it_lasts),
