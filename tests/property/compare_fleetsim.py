@@ -15,6 +15,7 @@ ledgers of tests/fleetsim/cases are compared as well (by file), with --demo a da
 
 import argparse
 import collections
+import concurrent.futures
 import contextlib
 import csv
 import filecmp
@@ -247,9 +248,19 @@ def arguments(argv):
     return options
 
 
+def prepare(options):
+    """Make the fleets that are not there yet on all cores: the calculator is what a first run waits for."""
+    with concurrent.futures.ProcessPoolExecutor() as pool:
+        jobs = [pool.submit(fleets.fleet, scenario, seed, options.days, options.step, options.nodes)
+                for scenario in reversed(options.scenarios) for seed in seeds_of(options.seeds)]
+        for job in jobs:
+            job.result()
+
+
 def main(argv=None):
     options = arguments(argv)
     failed = total = 0
+    prepare(options)
     for name in options.cases:
         total += 1
         failed += not compare_case(options, name)
