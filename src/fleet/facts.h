@@ -138,6 +138,10 @@ struct node *facts_find_node(struct facts *facts, name_t cluster, name_t name);
 bool facts_incarnation(const struct facts *facts, name_t cluster, name_t namespace, name_t pod,
                        time_ms t, uint32_t *ret);
 
+/* Did a pod of this name begin at or before t? (Where none holds anything at t, it has ended.) */
+bool facts_began(const struct facts *facts, name_t cluster, name_t namespace, name_t pod,
+                 time_ms t);
+
 /* Kind and name of the topmost controller of a pod (POD_NONE: Pod/NAME). */
 name_t facts_workload(struct facts *facts, uint32_t pod, name_t pod_name);
 void facts_owner_query(const struct facts *facts, uint32_t pod, name_t cluster, name_t namespace,

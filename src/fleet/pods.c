@@ -319,6 +319,14 @@ void facts_read_pods(struct facts *facts, struct intake *intake)
     index_names(facts);
 }
 
+bool facts_began(const struct facts *facts, name_t cluster, name_t namespace, name_t name,
+                 time_ms t)
+{
+    uint32_t at = idmap_get(&facts->pods_named, IDKEY(cluster, namespace, name));
+    /* in order of their start */
+    return at != IDMAP_NONE && facts->pods[facts->by_name[at].pods[0]].since <= t;
+}
+
 bool facts_incarnation(const struct facts *facts, name_t cluster, name_t namespace, name_t name,
                        time_ms t, uint32_t *ret)
 {

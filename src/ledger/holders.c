@@ -130,6 +130,21 @@ static void map_to(struct slots *slots, const struct holder *holder, size_t slot
     *first = (uint32_t)slots->mapped_n;
 }
 
+/* The pod that is named does not hold: it has ended, or has yet to start, as when the exporter's
+ * map of pods is read live beside older values; only the first is worth a word, once for all its
+ * GPUs. */
+static void note_late(struct slots *slots, const struct slot_context *context,
+                      const struct named *named, time_ms moment)
+{
+    struct late_label late = {named->namespace, named->pod};
+    if (!facts_began(context->facts, context->node->cluster, late.namespace, late.pod, moment))
+        return;
+    for (size_t i = 0; i < slots->late_n; i++)
+        if (slots->late[i].pod == late.pod && slots->late[i].namespace == late.namespace)
+            return;
+    mem_push(slots->late, slots->late_n, slots->late_room, late);
+}
+
 static void hold_by_labels(struct slots *slots, const struct slot_context *context, time_ms moment)
 {
     struct facts *facts = context->facts;
@@ -142,8 +157,7 @@ static void hold_by_labels(struct slots *slots, const struct slot_context *conte
             uint32_t pod;
             if (!facts_incarnation(facts, context->node->cluster, named->namespace, named->pod,
                                    moment, &pod)) {
-                struct late_label late = {named->namespace, named->pod};
-                mem_push(slots->late, slots->late_n, slots->late_room, late);
+                note_late(slots, context, named, moment);
                 continue;
             }
             struct holder holder = {.namespace = named->namespace,
