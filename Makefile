@@ -11,7 +11,7 @@ help:
 	@echo 'make run      install what is missing, build, and report on a simulated fleet'
 	@echo 'make test     install what is missing, and run everything that CI runs'
 	@echo 'make bench    the benchmarks, beside the peers that are installed'
-	@echo 'make lint     format and include directions'
+	@echo 'make lint     format, include directions, the data tables'
 	@echo 'make fuzz     fuzz every decoder for FUZZ_SECONDS (60) each'
 	@echo 'make install  to PREFIX (/usr/local), under DESTDIR'
 	@echo 'make clean    remove build/'
@@ -40,7 +40,7 @@ bench:
 
 lint:
 	@scripts/deps test
-	@tests/run format layers
+	@tests/run format layers data
 
 fuzz:
 	@scripts/deps test
