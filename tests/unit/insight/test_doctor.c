@@ -100,10 +100,11 @@ static void assert_example(const struct doctor_finding *finding, size_t i, const
         fail_msg("example %zu is %.*s, not %s", i, STR_ARG(finding->examples[i].name), name);
 }
 
-static void note(struct bed *bed, int kind, const char *subject, const char *text, int64_t count)
+static void note(struct bed *bed, enum note_kind kind, const char *subject, const char *text,
+                 int64_t count)
 {
     bed->notes[bed->total.notes_n++] =
-        (struct note){.kind = kind,
+        (struct note){.kind = (int)kind,
                       .subject = names_put(bed->names, str_of(subject)),
                       .text = names_put(bed->names, str_of(text)),
                       .count = count};
