@@ -187,7 +187,8 @@ static enum err unpack(struct store *store, int64_t key, struct str packed, stru
     if (fine) {
         mem_reserve(ret->items, ret->n, ret->room, n);
         struct device_hour *items = ret->items + ret->n;
-        memset(items, 0, n * sizeof *items);
+        if (n)
+            memset(items, 0, n * sizeof *items);
         fine = get_all(store, &group, items, n, key >> PLACE_BITS);
         for (size_t i = 0; i < n; i++)
             items[i].cluster = place.cluster, items[i].node = place.node;
