@@ -40,7 +40,22 @@ struct book_cell {
     size_t workload, node_index; /* of books; workload SIZE_MAX: unheld */
 };
 
+/* What the pods of a workload did beside their GPUs, over the window; as struct workload_hour. */
+struct book_load {
+    int64_t cpu_seen_ms, cpu_max_mcpu, cpu_limit_mcpu; /* max, limit -1: not known */
+    wide_t cpu_mcpu_ms;
+    int64_t serving_seen_ms; /* 0: no serving metric */
+    wide_t running_ms, waiting_ms;
+    int64_t running_max, waiting_max; /* -1: not exported */
+    wide_t kv;
+    int64_t kv_seen_ms, kv_max;
+    int64_t requests, tokens; /* -1: no such counter */
+    time_ms
+        served_until; /* end of the last hour with a request in work, queued or done; TIME_MIN */
+};
+
 struct book_workload {
+    struct book_load load;
     name_t cluster, namespace, workload, owner, model;
     enum workload_type type;
     size_t *cells;
@@ -49,7 +64,28 @@ struct book_workload {
     int gpus_a_pod;       /* the most GPUs (or instances) that one of its pods held in an hour */
 };
 
+/* What the host of a node did over the window; as struct machine_hour. */
+struct book_host {
+    wide_t cpu; /* ms x 1e-9 */
+    int64_t cpu_seen_ms, cpu_max, cpus;
+    wide_t net_bytes;
+    int64_t net_seen_ms;
+    int64_t requested_mcpu, requested_memory_bytes; /* most at a time; -1 */
+    int32_t cpu_pods, daemon_pods;                  /* of the last hour that knows them; -1 */
+    name_t cpu_workloads;
+    enum machine_taint gpu_taint; /* the last that is known */
+};
+
+/* What Kubernetes says of a namespace's GPUs; the last hour of the window that has it, and sums. */
+struct book_namespace {
+    struct namespace_hour last;
+    int32_t pending_pods_max;
+    int64_t pending_largest_max;
+    wide_t pending_gpu_ms;
+};
+
 struct book_node {
+    struct book_host host;
     name_t cluster, node;
     struct row_facts facts;
     money_t booked, price; /* price an hour: the last */
@@ -72,6 +108,8 @@ struct books {
     size_t workloads_n, workloads_room;
     struct book_node *nodes;
     size_t nodes_n, nodes_room;
+    struct book_namespace *namespaces;
+    size_t namespaces_n, namespaces_room;
 };
 
 enum err books_read(struct store *store, struct span window, struct books **ret, struct error *err);

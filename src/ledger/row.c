@@ -23,6 +23,7 @@ const char *const work_columns[WORK_COUNT] = {
 void row_batch_clear(struct row_batch *batch)
 {
     batch->rows_n = batch->node_hours_n = batch->device_hours_n = batch->notes_n = 0;
+    batch->machine_hours_n = batch->workload_hours_n = batch->namespace_hours_n = 0;
 }
 
 void row_batch_release(struct row_batch *batch)
@@ -30,6 +31,9 @@ void row_batch_release(struct row_batch *batch)
     free(batch->rows);
     free(batch->node_hours);
     free(batch->device_hours);
+    free(batch->machine_hours);
+    free(batch->workload_hours);
+    free(batch->namespace_hours);
     free(batch->notes);
     *batch = (struct row_batch){0};
 }

@@ -135,6 +135,57 @@ struct device_hour {
     int64_t floor_samples, floor_mw;
 };
 
+/* What the host of a node did in an hour: what a GPU ledger needs to tell idle machines, CPU work
+ * on GPU machines and what keeps a node alive. Absent is -1 in the counts and the extremes; sums
+ * have their own seen time. CPU is of all processors, over means of five minutes on the clock, of
+ * which one belongs to the hour that it ends in; iowait counts as idle (semantics, section 10). */
+enum machine_taint { MACHINE_TAINT_UNKNOWN, MACHINE_TAINT_NONE, MACHINE_TAINT_PRESENT };
+struct machine_hour {
+    time_ms hour;
+    name_t cluster, node;
+    int64_t cpu, cpu_seen_ms; /* ms x 1e-9 of all CPUs */
+    int64_t cpu_max;          /* 1e-9: the highest mean of five minutes; -1 */
+    int64_t cpus;             /* processors; -1 */
+    int64_t net_bytes;        /* in + out of physical interfaces */
+    int64_t net_seen_ms;
+    int64_t requested_mcpu;         /* 1/1000 CPU: the most that pods requested at one time; -1 */
+    int64_t requested_memory_bytes; /* likewise */
+    int32_t cpu_pods;     /* the most pods without GPUs at a time, DaemonSets' not counted; -1 */
+    int32_t daemon_pods;  /* the most DaemonSets' pods at a time; -1 */
+    name_t cpu_workloads; /* "namespace/Kind/name, …" of the cpu_pods, at most 5; NAME_NONE */
+    enum machine_taint gpu_taint; /* something (other than conditions) keeps CPU pods away */
+};
+
+/* What a workload's pods did beside their GPUs in an hour. Serving gauges are those of vLLM,
+ * SGLang, TGI and Triton under one name each; integrals are value x ms over serving_seen_ms. */
+struct workload_hour {
+    time_ms hour;
+    name_t cluster, namespace, workload; /* Kind/name of the topmost controller */
+    int64_t cpu_mcpu_ms, cpu_seen_ms;    /* of containers, added up over pods: 1/1000 CPU x ms */
+    int64_t cpu_max_mcpu;                /* highest mean of five minutes of one pod; -1 */
+    int64_t cpu_limit_mcpu;              /* of one pod: its CPU limit, else request; -1 */
+    int64_t serving_seen_ms;             /* pods x ms in which some serving metric is there */
+    int64_t running_ms, running_max;     /* requests in work x ms; most; max -1 not exported */
+    int64_t waiting_ms, waiting_max;     /* requests in the queue x ms; most; -1 */
+    int64_t kv, kv_seen_ms, kv_max;      /* 1e-9 x ms of the KV cache in use; max -1 */
+    int64_t requests;                    /* increase of requests done; -1: no such counter */
+    int64_t tokens;                      /* increase of prompt + generated tokens; -1 */
+};
+
+/* What Kubernetes says of a namespace's GPUs in an hour; the last observation of the hour. */
+struct namespace_hour {
+    time_ms hour;
+    name_t cluster, namespace;
+    bool quotas_known; /* the cluster exports resource quotas at all */
+    int64_t gpu_quota; /* GPUs, of requests.nvidia.com/gpu and the like added up; -1: no quota */
+    bool priorities_known;
+    int32_t gpu_pods, gpu_pods_without_priority; /* the most at a time */
+    int32_t pending_pods;    /* that want GPUs and have no node: the most at a time */
+    int64_t pending_gpus;    /* they want, added up */
+    int64_t pending_largest; /* of one of them */
+    int64_t pending_gpu_ms;  /* GPUs x ms */
+};
+
 struct note {
     int kind; /* enum note_kind of fleet/intake.h */
     name_t subject, text;
@@ -154,6 +205,12 @@ struct row_batch {
     size_t node_hours_n, node_hours_room;
     struct device_hour *device_hours; /* in order of (hour, device) */
     size_t device_hours_n, device_hours_room;
+    struct machine_hour *machine_hours; /* in order of (hour, cluster, node) */
+    size_t machine_hours_n, machine_hours_room;
+    struct workload_hour *workload_hours; /* likewise; in the batch at the end */
+    size_t workload_hours_n, workload_hours_room;
+    struct namespace_hour *namespace_hours; /* likewise; in the batch at the end */
+    size_t namespace_hours_n, namespace_hours_room;
     struct note *notes;
     size_t notes_n, notes_room;
 };

@@ -21,6 +21,24 @@ enum err query_rows(struct store *store, struct span span, store_row_fn each, vo
     return store_read_rows(store, span, each, context, err);
 }
 
+enum err query_machine_hours(struct store *store, struct span span, store_machine_hours_fn each,
+                             void *context, struct error *err)
+{
+    return store_read_machine_hours(store, span, each, context, err);
+}
+
+enum err query_workload_hours(struct store *store, struct span span, store_workload_hours_fn each,
+                              void *context, struct error *err)
+{
+    return store_read_workload_hours(store, span, each, context, err);
+}
+
+enum err query_namespace_hours(struct store *store, struct span span, store_namespace_hours_fn each,
+                               void *context, struct error *err)
+{
+    return store_read_namespace_hours(store, span, each, context, err);
+}
+
 enum err query_complete_days(time_ms until, const char *tz, int n, struct span *ret,
                              struct error *err)
 {

@@ -12,6 +12,13 @@ enum err query_node_hours(struct store *store, struct span span, store_node_hour
 enum err query_rows(struct store *store, struct span span, store_row_fn each, void *context,
                     struct error *err);
 
+enum err query_machine_hours(struct store *store, struct span span, store_machine_hours_fn each,
+                             void *context, struct error *err);
+enum err query_workload_hours(struct store *store, struct span span, store_workload_hours_fn each,
+                              void *context, struct error *err);
+enum err query_namespace_hours(struct store *store, struct span span, store_namespace_hours_fn each,
+                               void *context, struct error *err);
+
 /* The last n complete days of the zone before `until`, oldest first, into ret[n]. A day has the
  * hours that begin in it. */
 enum err query_complete_days(time_ms until, const char *tz, int n, struct span *ret,

@@ -65,6 +65,21 @@ typedef bool (*store_node_hours_fn)(void *context, const struct node_hour *hours
 enum err store_read_node_hours(struct store *store, struct span hours, store_node_hours_fn each,
                                void *context, struct error *err);
 
+/* Read what hosts, workloads and namespaces did in [hours.from, hours.to): calls in order of UTC
+ * day, inside a call in order of hour. Databases that older versions filled have none. `each`
+ * returns false to stop. */
+typedef bool (*store_machine_hours_fn)(void *context, const struct machine_hour *hours, size_t n);
+enum err store_read_machine_hours(struct store *store, struct span hours,
+                                  store_machine_hours_fn each, void *context, struct error *err);
+typedef bool (*store_workload_hours_fn)(void *context, const struct workload_hour *hours, size_t n);
+enum err store_read_workload_hours(struct store *store, struct span hours,
+                                   store_workload_hours_fn each, void *context, struct error *err);
+typedef bool (*store_namespace_hours_fn)(void *context, const struct namespace_hour *hours,
+                                         size_t n);
+enum err store_read_namespace_hours(struct store *store, struct span hours,
+                                    store_namespace_hours_fn each, void *context,
+                                    struct error *err);
+
 /* First and past-last hour that has rows; ERR_NOT_FOUND where it is empty. */
 enum err store_extent(struct store *store, struct span *ret, struct error *err);
 
