@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "fleet/catalogue.h"
+
 #define NOW_MS (2 * HOUR_MS)
 
 struct table {
@@ -119,6 +121,15 @@ static size_t workload_index(struct reading *reading, const struct row *row)
     return table->slots[at] - 1;
 }
 
+/* Power, in mW, up to which a GPU of the model does nothing; 0 where that is not known well. */
+static int64_t floor_of(const struct names *names, name_t model)
+{
+    const struct gpu_model *gpu = catalogue_gpu(names_text(names, model));
+    if (!gpu || gpu->low_confidence || gpu->idle_mw <= 0 || gpu->power_limit_mw <= 0)
+        return 0;
+    return gpu->idle_mw + (int64_t)gpu->power_limit_mw * BOOKS_FLOOR_MORE_PERCENT / 100;
+}
+
 static struct book_cell *cell_of(struct reading *reading, const struct row *row)
 {
     struct books *books = reading->books;
@@ -140,6 +151,7 @@ static struct book_cell *cell_of(struct reading *reading, const struct row *row)
                                .useless_since = TIME_MAX};
     probe(*table, cell_hash(&wanted), same_cell(&books->cells[index], &wanted));
     if (!table->slots[at]) {
+        wanted.floor_mw = floor_of(books->names, row->facts.model);
         wanted.node_index = node_index(reading, wanted.cluster, wanted.node);
         wanted.workload = row->key.pod == NAME_NONE ? SIZE_MAX : workload_index(reading, row);
         mem_push(books->cells, books->cells_n, books->cells_room, wanted);
@@ -157,25 +169,39 @@ static wide_t ns_of(int64_t num, uint32_t den)
     return den <= 1 ? (wide_t)num * 1000000 : (wide_t)num * 1000000 / den;
 }
 
-static void add_useless(struct book_cell *cell, const struct row *row)
+/* Does the chip do nothing by SM activity, or where that is not exported, by power? */
+static bool does_nothing(const struct book_cell *cell, const struct row *row, bool *ret_by_power)
 {
     int64_t sm_seen = row->measure_seen_ms[MEASURE_SM];
+    *ret_by_power = sm_seen == 0;
+    if (sm_seen)
+        return 10 * sm_seen >= 9 * row->observed_ms && !(row->flags & FLAG_STUCK_COUNTER) &&
+               row->measure[MEASURE_SM] < BOOKS_USELESS_SM * sm_seen;
+    return cell->floor_mw > 0 && row->key.instance == NAME_NONE && row->share_den <= 1 &&
+           row->energy_mj > 0 &&
+           (wide_t)row->energy_mj * 1000 <= (wide_t)cell->floor_mw * row->observed_ms;
+}
+
+static void add_useless(struct book_cell *cell, const struct row *row)
+{
+    bool by_power = false;
     bool useless = row->observed_ms > 0 && 10 * row->observed_ms >= 9 * row->held_ms &&
                    row->e >= BOOKS_USELESS_E * row->observed_ms &&
-                   !(row->flags & FLAG_STUCK_COUNTER) && 10 * sm_seen >= 9 * row->observed_ms &&
-                   row->measure[MEASURE_SM] < BOOKS_USELESS_SM * sm_seen;
-    if (!useless) {
-        cell->useless_since = TIME_MAX;
+                   does_nothing(cell, row, &by_power);
+    if (!useless || cell->useless_since == TIME_MAX) {
+        cell->useless_since = useless ? row->key.hour : TIME_MAX;
         cell->useless_cost = 0;
-        cell->useless_sm = cell->useless_e = 0;
+        cell->useless_sm = cell->useless_e = cell->useless_mj = 0;
         cell->useless_ms = 0;
-        return;
+        cell->useless_by_power = false;
     }
-    if (cell->useless_since == TIME_MAX)
-        cell->useless_since = row->key.hour;
+    if (!useless)
+        return;
+    cell->useless_by_power |= by_power;
     cell->useless_cost += row->cost;
     cell->useless_sm += row->measure[MEASURE_SM];
     cell->useless_e += row->e;
+    cell->useless_mj += row->energy_mj;
     cell->useless_ms += row->observed_ms;
 }
 
@@ -207,6 +233,11 @@ static void add_row(struct book_cell *cell, const struct row *row)
         cell->mem_total_bytes = row->mem_total_bytes;
     for (int w = 0; w < WORK_COUNT; w++)
         cell->work[w] += row->work[w];
+    for (int m = 0; m < MEASURE_COUNT; m++) {
+        cell->measure[m] += row->measure[m];
+        cell->measure_seen_ms[m] += row->measure_seen_ms[m];
+    }
+    cell->energy_mj += row->energy_mj;
     cell->flags |= row->flags;
     cell->shared |= den > 1;
     /* A kernel now and then is work too: what it is for is not known here. */
@@ -350,6 +381,11 @@ static void add_cell(struct book_workload *of, const struct book_cell *cell)
         sum->mem_total_bytes = cell->mem_total_bytes;
     for (int w = 0; w < WORK_COUNT; w++)
         sum->work[w] += cell->work[w];
+    for (int m = 0; m < MEASURE_COUNT; m++) {
+        sum->measure[m] += cell->measure[m];
+        sum->measure_seen_ms[m] += cell->measure_seen_ms[m];
+    }
+    sum->energy_mj += cell->energy_mj;
     sum->flags |= cell->flags;
     sum->shared |= cell->shared || cell->instance != NAME_NONE;
     if (cell->worked_until > sum->worked_until)
@@ -369,12 +405,17 @@ static void add_up(struct books *books)
     }
 }
 
-enum err books_read(struct store *store, struct span window, struct books **ret, struct error *err)
+enum err books_read(struct store *store, struct span window, const struct thresholds *thresholds,
+                    struct books **ret, struct error *err)
 {
     struct books *books = mem_zalloc(1, sizeof *books);
     struct reading reading = {.books = books, .hour = TIME_MIN};
     books->names = store_names(store);
     books->window = (struct span){TIME_MAX, TIME_MIN};
+    if (thresholds)
+        books->thresholds = *thresholds;
+    else
+        thresholds_defaults(&books->thresholds);
     enum err code = query_rows(store, window, take_rows, &reading, err);
     if (books->window.from >= books->window.to)
         books->window = window;

@@ -6,12 +6,16 @@
 #ifndef GPUTALLY_INSIGHT_BOOKS_H
 #define GPUTALLY_INSIGHT_BOOKS_H
 
+#include "insight/threshold.h"
 #include "query/hours.h"
 #include "util/names.h"
 
 #define MONTH_HOURS 730
 #define BOOKS_USELESS_E (NANO / 10 * 9)   /* a kernel runs from here on … */
 #define BOOKS_USELESS_SM (NANO / 100 * 5) /* … and below this the chip does nothing */
+/* Power near the floor: up to what the catalogue says the model draws when idle, and this part of
+ * its limit more. */
+#define BOOKS_FLOOR_MORE_PERCENT 5
 
 struct book_cell {
     name_t cluster, node, device, instance, namespace; /* namespace NAME_NONE: unheld */
@@ -26,6 +30,10 @@ struct book_cell {
     int64_t mem_max_bytes, mem_total_bytes, mem_seen_ms;
     wide_t mem_byte_ms;
     int64_t work[WORK_COUNT];
+    wide_t measure[MEASURE_COUNT]; /* ms x 1e-9, over measure_seen_ms */
+    int64_t measure_seen_ms[MEASURE_COUNT];
+    wide_t energy_mj;
+    int64_t floor_mw; /* near what the model draws when it does nothing; 0 not known */
     uint32_t flags;
     bool shared; /* some row is of a part of the GPU */
     /* up to when it was low or busy, or a kernel ran 1 % of an hour (to the hour); observed since
@@ -36,7 +44,9 @@ struct book_cell {
     time_ms useless_since; /* TIME_MAX: none now */
     money_t useless_cost;
     wide_t useless_sm, useless_e; /* integrals over useless_ms */
+    wide_t useless_mj;            /* energy */
     int64_t useless_ms;
+    bool useless_by_power;       /* without SM activity: told by power alone */
     size_t workload, node_index; /* of books; workload SIZE_MAX: unheld */
 };
 
@@ -102,6 +112,7 @@ struct book_node {
 struct books {
     struct names *names;
     struct span window; /* the recorded part of what was asked for */
+    struct thresholds thresholds;
     struct book_cell *cells;
     size_t cells_n, cells_room;
     struct book_workload *workloads;
@@ -112,7 +123,13 @@ struct books {
     size_t namespaces_n, namespaces_room;
 };
 
-enum err books_read(struct store *store, struct span window, struct books **ret, struct error *err);
+/* thresholds NULL: the defaults. */
+enum err books_read(struct store *store, struct span window, const struct thresholds *thresholds,
+                    struct books **ret, struct error *err);
+static inline int64_t books_threshold(const struct books *books, enum threshold_id id)
+{
+    return books->thresholds.values[id];
+}
 void books_free(struct books *books); /* NULL is fine */
 
 /* Money of the window as money a month: x 730 h / the hours from `first` to the window's end. */

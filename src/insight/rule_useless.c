@@ -1,6 +1,7 @@
 /* Busy-looking but useless: a kernel runs all the time and the chip does next to nothing, hour
  * after hour up to now: a hung collective, a spinning kernel. GPU_UTIL alone would call it fully
- * used. Hours whose profiling counters are stuck, or that have no SM activity, prove nothing. */
+ * used. Where SM activity is not exported, power near what the model draws when idle says the same,
+ * with less confidence. Hours whose profiling counters are stuck prove nothing. */
 #include "insight/finding.h"
 
 #define USELESS_MS (6 * HOUR_MS)
@@ -8,8 +9,9 @@
 struct useless {
     time_ms since; /* the latest begin of its GPUs */
     money_t cost;
-    wide_t sm, e;
+    wide_t sm, e, mj;
     int64_t ms;
+    bool by_power;
     size_t gpus, others; /* others: GPUs that it holds now and that are not so */
 };
 
@@ -29,7 +31,9 @@ static struct useless look_at(const struct books *books, const struct book_workl
         ret.cost += cell->useless_cost;
         ret.sm += cell->useless_sm;
         ret.e += cell->useless_e;
+        ret.mj += cell->useless_mj;
         ret.ms += cell->useless_ms;
+        ret.by_power |= cell->useless_by_power;
     }
     return ret;
 }
@@ -63,12 +67,19 @@ void rule_busy_useless(const struct books *books, struct findings *findings)
         finding_evidence(findings, finding, "time with a kernel",
                          finding_percent(findings, useless.e, (wide_t)useless.ms * NANO),
                          "90 % or more");
-        finding_evidence(findings, finding, "SM activity",
-                         finding_percent(findings, useless.sm, (wide_t)useless.ms * NANO),
-                         "under 5 %");
+        if (useless.by_power)
+            finding_evidence(findings, finding, "mean power",
+                             finding_text(findings, "%lld W", (long long)(useless.mj / useless.ms)),
+                             "near the model's idle draw");
+        else
+            finding_evidence(findings, finding, "SM activity",
+                             finding_percent(findings, useless.sm, (wide_t)useless.ms * NANO),
+                             "under 5 %");
         finding_evidence(findings, finding, "for",
                          finding_hours(findings, books->window.to - useless.since), "6 h");
         finding_coverage(findings, finding, &of->sum);
+        if (useless.by_power)
+            finding->confidence = CONFIDENCE_LOW;
         finding_price(findings, finding, &books->nodes[books->cells[of->cells[0]].node_index]);
         claim(books, finding, of);
         for (size_t k = 0; k < finding->claims_n; k++)
