@@ -94,7 +94,22 @@ static struct str next_name(struct str *rest)
 
 static void add_model(const struct csv *csv)
 {
-    enum { NAME, VENDOR, NVML, ALIASES, MEMORY_MIB, POWER_W, IDLE_W, SLICES, TABLE, CONFIDENCE };
+    enum {
+        NAME,
+        VENDOR,
+        NVML,
+        ALIASES,
+        MEMORY_MIB,
+        POWER_W,
+        IDLE_W,
+        SLICES,
+        TABLE,
+        BANDWIDTH_GBS,
+        SMS,
+        TFLOPS,
+        SPECS,
+        CONFIDENCE
+    };
     invariant(book.models_n < MODELS_MAX && csv->n == CONFIDENCE + 1);
     struct gpu_model *model = &book.models[book.models_n++];
     struct str nvml = csv->fields[NVML], more = csv->fields[ALIASES];
@@ -106,6 +121,10 @@ static void add_model(const struct csv *csv)
         .idle_mw = milli(csv->fields[IDLE_W]),
         .mig_slices = (int)whole(csv->fields[SLICES]),
         .mig_table = csv->fields[TABLE],
+        .bandwidth_gbs = (int)whole(csv->fields[BANDWIDTH_GBS]),
+        .sms = (int)whole(csv->fields[SMS]),
+        .gflops = milli(csv->fields[TFLOPS]),
+        .specs = csv->fields[SPECS],
         .low_confidence = str_eq(csv->fields[CONFIDENCE], STR("low")),
     };
     add_alias(model->name, model);

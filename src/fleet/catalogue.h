@@ -16,6 +16,10 @@ struct gpu_model {
     int32_t idle_mw;        /* 0 unknown */
     int mig_slices;         /* compute slices under MIG: 7, 4 on A30; 0: no MIG */
     struct str mig_table;   /* which MIG profiles it has */
+    int bandwidth_gbs;      /* of its memory, GB/s; 0 unknown */
+    int sms;                /* streaming multiprocessors, or compute units of AMD's; 0 unknown */
+    int32_t gflops;         /* fp16 or bf16, dense, tensor cores; 0 unknown */
+    struct str specs;       /* where the last three are from */
     bool low_confidence;    /* its figures are recalled, not read from a data sheet */
 };
 /* The model that an exporter, a node label or a price list means by text: exact name, the same
@@ -63,10 +67,9 @@ bool catalogue_gpu_price(struct str cloud, const struct gpu_model *model, money_
 /* Price of a vCPU and a GiB of the cloud's general-purpose machines (least squares over their
  * on-demand prices in the region, else in the cloud). False: none are known. */
 bool catalogue_cpu_price(struct str cloud, struct str region, money_t *ret_vcpu, money_t *ret_gib);
-/* The cheapest on-demand general-purpose machine that is large enough; NULL: none. */
-const struct instance_type *catalogue_cheapest_general(struct str cloud, struct str region,
-                                                       int64_t vcpus_milli,
-                                                       int64_t memory_milli_gib);
+/* All machines with GPUs, and all general-purpose ones, by (name, cloud, region). */
+const struct instance_type *catalogue_gpu_types(size_t *ret_n);
+const struct instance_type *catalogue_general_types(size_t *ret_n);
 struct str catalogue_date(void); /* the newest date in it; NUL-terminated */
 
 #endif

@@ -303,21 +303,18 @@ bool catalogue_cpu_price(struct str cloud, struct str region, money_t *ret_vcpu,
     return fit(cloud, STR_NONE, ret_vcpu, ret_gib);
 }
 
-const struct instance_type *catalogue_cheapest_general(struct str cloud, struct str region,
-                                                       int64_t vcpus_milli,
-                                                       int64_t memory_milli_gib)
+const struct instance_type *catalogue_gpu_types(size_t *ret_n)
 {
-    const struct instance_type *best = NULL;
+    pthread_once(&gpu_book.once, build_gpus);
+    *ret_n = gpu_book.types.n;
+    return gpu_book.types.items;
+}
+
+const struct instance_type *catalogue_general_types(size_t *ret_n)
+{
     pthread_once(&general_book.once, build_general);
-    for (size_t i = 0; i < general_book.types.n; i++) {
-        const struct instance_type *type = &general_book.types.items[i];
-        bool fits = str_eq(type->cloud, cloud) && str_eq(type->region, region) &&
-                    type->on_demand >= 0 && type->vcpus_milli >= vcpus_milli &&
-                    type->memory_milli_gib >= memory_milli_gib;
-        if (fits && (!best || type->on_demand < best->on_demand))
-            best = type;
-    }
-    return best;
+    *ret_n = general_book.types.n;
+    return general_book.types.items;
 }
 
 struct str catalogue_date(void)

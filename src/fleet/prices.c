@@ -154,8 +154,7 @@ void prices_ready(struct prices *prices)
     prices->ready = true;
 }
 
-/* The catalogue is in USD, and nothing here converts. */
-static bool catalogue_has_prices(const struct prices *prices)
+bool prices_has_catalogue(const struct prices *prices)
 {
     return !prices->policy.no_catalogue && !prices->policy.not_in_usd;
 }
@@ -257,8 +256,8 @@ static const struct price_rule *model_of(const struct prices *prices,
     return found;
 }
 
-static money_t discounted(const struct prices *prices, const struct price_query *query,
-                          money_t amount, struct price *ret)
+money_t price_discounted(const struct prices *prices, const struct price_query *query,
+                         money_t amount, struct price *ret)
 {
     for (size_t i = 0; i < prices->rules_n; i++) {
         const struct price_rule *rule = &prices->rules[i];
@@ -358,7 +357,7 @@ static void split(const struct prices *prices, const struct price_query *query,
         memory = size->memory_milli_gib * (PPM / 1000);
     }
     money_t list_p, list_q;
-    if ((p < 0 || q < 0) && catalogue_has_prices(prices) &&
+    if ((p < 0 || q < 0) && prices_has_catalogue(prices) &&
         catalogue_cpu_price(cloud_of(query), query->region, &list_p, &list_q)) {
         p = p < 0 ? list_p : p;
         q = q < 0 ? list_q : q;
@@ -404,7 +403,7 @@ static bool from_catalogue(const struct prices *prices, const struct price_query
                            const struct catalogued *found, struct price *ret)
 {
     const struct instance_type *type = found->type;
-    if (!type || !catalogue_has_prices(prices))
+    if (!type || !prices_has_catalogue(prices))
         return false;
     money_t amount = query->capacity == CAPACITY_SPOT ? type->spot : -1;
     uint32_t flags = type->derived ? FLAG_CATALOGUE_DERIVED : 0;
@@ -418,7 +417,7 @@ static bool from_catalogue(const struct prices *prices, const struct price_query
     if (amount < 0)
         return false;
     ret->known = true;
-    ret->num = discounted(prices, query, amount, ret);
+    ret->num = price_discounted(prices, query, amount, ret);
     ret->flags = flags;
     ret->source = type->source;
     split(prices, query, NULL, type, ret);
@@ -433,13 +432,13 @@ static bool from_model(const struct prices *prices, const struct price_query *qu
     const struct gpu_model *gpu = NULL;
     const char *source = NULL;
     money_t median = 0;
-    if (!rule && !prices->priced && catalogue_has_prices(prices))
+    if (!rule && !prices->priced && prices_has_catalogue(prices))
         gpu = catalogue_gpu(query->gpu_model);
     if (!rule && !(gpu && catalogue_gpu_price(cloud_of(query), gpu, &median, &source)))
         return false;
     ret->known = ret->per_gpu = true;
     ret->flags = FLAG_DEFAULT_PRICE;
-    ret->num = rule ? rule->amount : discounted(prices, query, median, ret);
+    ret->num = rule ? rule->amount : price_discounted(prices, query, median, ret);
     ret->source = rule ? rule->source.p : source;
     return true;
 }
@@ -469,7 +468,7 @@ static bool from_asset(const struct prices *prices, const struct price_query *qu
         return false;
     ret->known = true;
     ret->source = node ? node->source : own_row ? row->source : gpu->source;
-    ret->num = discounted(prices, query, (money_t)amount, ret);
+    ret->num = price_discounted(prices, query, (money_t)amount, ret);
     return true;
 }
 
@@ -495,7 +494,7 @@ void prices_find(const struct prices *prices, const struct price_query *query, s
             split(prices, query, row, found.size, &price);
     } else if (row) {
         price.known = true;
-        price.num = discounted(prices, query, row->price, &price);
+        price.num = price_discounted(prices, query, row->price, &price);
         price.flags = flags;
         price.source = row->source;
         split(prices, query, row, found.size, &price);

@@ -10,6 +10,7 @@
 #include "util/money.h"
 #include "util/str.h"
 
+struct gpu_model;
 enum capacity_type {
     CAPACITY_ON_DEMAND,
     CAPACITY_SPOT,
@@ -117,6 +118,30 @@ struct price_problem {
 };
 #define PRICE_PROBLEMS_MAX 20 /* a file; the rest is counted in one more line */
 const struct price_problem *prices_problems(const struct prices *prices, size_t *ret_n);
+
+/* A machine that could be rented on demand instead. Texts live as long as the book. */
+struct price_offer {
+    struct str instance_type;
+    const struct gpu_model *gpu;           /* NULL: general purpose */
+    int gpus;                              /* 0: general purpose */
+    int64_t vcpus_milli, memory_milli_gib; /* -1 unknown */
+    money_t price;                         /* of the machine an hour, discounts taken off */
+    bool derived;                          /* the catalogue derived it from other prices */
+    struct str date;                       /* of the catalogue's price; empty: of a price file */
+    const char *source;                    /* "prices.csv:12"; NULL: the catalogue */
+};
+typedef void (*price_offer_fn)(void *context, const struct price_offer *offer);
+/* Every machine of where->cloud and where->region (both known) that has an on-demand price at
+ * where->at: price files in front of the catalogue, type by type; but where a price file lists
+ * general-purpose machines of that place, they are all that is offered of these (one lists what one
+ * can buy). Shares of GPUs (vGPU) are left out. prices NULL: the catalogue alone. O(book). */
+void prices_offers(const struct prices *prices, const struct price_query *where,
+                   price_offer_fn each, void *context);
+/* The cheapest general-purpose machine that is large enough, the first by name of equals. False:
+ * none is known. (semantics, section 10) */
+bool prices_cheapest_general(const struct prices *prices, const struct price_query *where,
+                             int64_t vcpus_milli, int64_t memory_milli_gib,
+                             struct price_offer *ret);
 
 /* The price of a node at an instant. O(log rows + rules). Any thread. (semantics, section 6) */
 void prices_find(const struct prices *prices, const struct price_query *query, struct price *ret);

@@ -1,4 +1,5 @@
-/* Inside of the price book, for prices.c (rules and lookup), prices_csv.c (price files) and
+/* Inside of the price book, for prices.c (rules and lookup),
+ * prices_offers.c (what else could be rented), prices_csv.c (price files) and
  * prices_opencost.c (OpenCost's files). Nobody else includes it. */
 #ifndef GPUTALLY_FLEET_PRICES_BOOK_H
 #define GPUTALLY_FLEET_PRICES_BOOK_H
@@ -12,6 +13,7 @@
 /* A row about an instance type. cloud, region empty: any. */
 struct price_row {
     struct str cloud, region, instance_type;
+    struct str gpu_model; /* empty: not said */
     enum capacity_type capacity;
     bool any_capacity; /* OpenCost's: the price is for whatever the node is */
     money_t price;
@@ -67,6 +69,12 @@ struct str csv_trimmed(struct str field);
 /* Does the header have OpenCost's columns, and the rows below it. */
 bool prices_is_opencost(const struct csv *header);
 enum err prices_read_opencost(struct price_reader *reader, struct error *err);
+
+/* The amount less the first discount that is about the node; ret->discount says where it stands. */
+money_t price_discounted(const struct prices *prices, const struct price_query *query,
+                         money_t amount, struct price *ret);
+/* The catalogue is in USD, and nothing here converts. */
+bool prices_has_catalogue(const struct prices *prices);
 
 struct str price_label(const struct label *labels, size_t n, struct str name);
 

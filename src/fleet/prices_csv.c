@@ -280,6 +280,7 @@ static void read_record(struct price_reader *reader, const struct columns *colum
         return;
     }
     row.instance_type = str_keep(&prices->arena, type);
+    row.gpu_model = str_keep(&prices->arena, model);
     mem_push(prices->rows, prices->rows_n, prices->rows_room, row);
 }
 

@@ -177,19 +177,16 @@ static void a_vcpu_and_a_gib_cost_what_the_lists_say(void **state)
     assert_false(catalogue_cpu_price(STR("onprem"), STR("hall-1"), &vcpu, &gib));
 }
 
-static void the_cheapest_machine_that_is_large_enough(void **state)
+static void bandwidth_and_compute_are_those_of_the_data_sheets(void **state)
 {
     (void)state;
-    const struct instance_type *type =
-        catalogue_cheapest_general(STR("aws"), STR("us-east-1"), 30000, 60000);
-    assert_non_null(type);
-    assert_true(type->vcpus_milli >= 30000 && type->memory_milli_gib >= 60000);
-    assert_null(type->gpu);
-    const struct instance_type *smaller =
-        catalogue_cheapest_general(STR("aws"), STR("us-east-1"), 1000, 1000);
-    assert_true(smaller->on_demand < type->on_demand);
-    assert_null(catalogue_cheapest_general(STR("aws"), STR("us-east-1"), 5000000, 0));
-    assert_null(catalogue_cheapest_general(STR("aws"), STR("moon-1"), 1000, 1000));
+    const struct gpu_model *h100 = catalogue_gpu(STR("NVIDIA H100 80GB HBM3"));
+    assert_int_equal(h100->bandwidth_gbs, 3352);
+    assert_int_equal(h100->sms, 132);
+    assert_int_equal(h100->gflops, 989000);
+    assert_int_equal(catalogue_gpu(STR("NVIDIA A40"))->gflops, 149700);
+    assert_int_equal(catalogue_gpu(STR("NVIDIA T4G"))->gflops, 0); /* not known */
+    assert_int_equal(catalogue_gpu(STR("NVIDIA T4G"))->specs.n, 0);
 }
 
 int main(void)
@@ -205,7 +202,7 @@ int main(void)
         cmocka_unit_test(the_newest_list_dates_the_catalogue),
         cmocka_unit_test(the_median_of_a_model),
         cmocka_unit_test(a_vcpu_and_a_gib_cost_what_the_lists_say),
-        cmocka_unit_test(the_cheapest_machine_that_is_large_enough),
+        cmocka_unit_test(bandwidth_and_compute_are_those_of_the_data_sheets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
