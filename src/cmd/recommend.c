@@ -35,11 +35,14 @@ static enum err read_exemptions(const struct options *options, struct run *run, 
 
 static enum err find(struct run *run, struct error *err)
 {
+    struct thresholds thresholds;
     enum err code = read_exemptions(run->flow.options, run, err);
+    if (code == ERR_OK)
+        code = thresholds_read(run->flow.config, &thresholds, err);
     if (code == ERR_OK)
         code = flow_collect(&run->flow, err);
     if (code == ERR_OK)
-        code = books_read(run->flow.store, run->flow.window, &run->books, err);
+        code = books_read(run->flow.store, run->flow.window, &thresholds, &run->books, err);
     if (code == ERR_OK)
         run->findings =
             recommend_except(run->books, run->flow.currency, run->exemptions, run->exemptions_n);

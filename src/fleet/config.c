@@ -34,6 +34,7 @@ void config_free(struct config *config)
     prices_free(config->prices);
     owners_free(config->owners);
     free(config->options);
+    free(config->rules);
     free(config->power_limits);
     arena_release(&config->arena);
     free(config);

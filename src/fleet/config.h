@@ -34,6 +34,18 @@ struct config_option {
     int line, column;
 };
 
+/* A text of the file, with its place for errors. */
+struct config_word {
+    struct str text;
+    int line, column;
+};
+
+/* A threshold of a rule of `recommend` (`rules: RULE: NAME: VALUE`); insight/ knows which there
+ * are. `RULE: off` is the same as `RULE: {off: true}`. */
+struct config_rule {
+    struct config_word rule, name, value;
+};
+
 struct config {
     struct settings settings;
     struct idle_settings idle;
@@ -46,6 +58,8 @@ struct config {
     struct str path;       /* the file that was read; empty: none */
     struct config_option *options;
     size_t options_n, options_room;
+    struct config_rule *rules;
+    size_t rules_n, rules_room;
     struct power_limit *power_limits;
     size_t power_limits_n, power_limits_room;
     struct price_policy price_policy;

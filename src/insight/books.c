@@ -122,12 +122,14 @@ static size_t workload_index(struct reading *reading, const struct row *row)
 }
 
 /* Power, in mW, up to which a GPU of the model does nothing; 0 where that is not known well. */
-static int64_t floor_of(const struct names *names, name_t model)
+static int64_t floor_of(const struct books *books, name_t model)
 {
-    const struct gpu_model *gpu = catalogue_gpu(names_text(names, model));
+    const struct gpu_model *gpu = catalogue_gpu(names_text(books->names, model));
     if (!gpu || gpu->low_confidence || gpu->idle_mw <= 0 || gpu->power_limit_mw <= 0)
         return 0;
-    return gpu->idle_mw + (int64_t)gpu->power_limit_mw * BOOKS_FLOOR_MORE_PERCENT / 100;
+    wide_t more =
+        (wide_t)gpu->power_limit_mw * books_threshold(books, THRESHOLD_BUSY_USELESS_POWER) / NANO;
+    return gpu->idle_mw + (int64_t)more;
 }
 
 static struct book_cell *cell_of(struct reading *reading, const struct row *row)
@@ -151,7 +153,7 @@ static struct book_cell *cell_of(struct reading *reading, const struct row *row)
                                .useless_since = TIME_MAX};
     probe(*table, cell_hash(&wanted), same_cell(&books->cells[index], &wanted));
     if (!table->slots[at]) {
-        wanted.floor_mw = floor_of(books->names, row->facts.model);
+        wanted.floor_mw = floor_of(books, row->facts.model);
         wanted.node_index = node_index(reading, wanted.cluster, wanted.node);
         wanted.workload = row->key.pod == NAME_NONE ? SIZE_MAX : workload_index(reading, row);
         mem_push(books->cells, books->cells_n, books->cells_room, wanted);
@@ -170,24 +172,31 @@ static wide_t ns_of(int64_t num, uint32_t den)
 }
 
 /* Does the chip do nothing by SM activity, or where that is not exported, by power? */
-static bool does_nothing(const struct book_cell *cell, const struct row *row, bool *ret_by_power)
+static bool does_nothing(const struct books *books, const struct book_cell *cell,
+                         const struct row *row, bool *ret_by_power)
 {
     int64_t sm_seen = row->measure_seen_ms[MEASURE_SM];
     *ret_by_power = sm_seen == 0;
     if (sm_seen)
-        return 10 * sm_seen >= 9 * row->observed_ms && !(row->flags & FLAG_STUCK_COUNTER) &&
-               row->measure[MEASURE_SM] < BOOKS_USELESS_SM * sm_seen;
+        return ratio_reached(sm_seen, row->observed_ms,
+                             books_threshold(books, THRESHOLD_BUSY_USELESS_OBSERVED)) &&
+               !(row->flags & FLAG_STUCK_COUNTER) &&
+               row->measure[MEASURE_SM] <
+                   (wide_t)books_threshold(books, THRESHOLD_BUSY_USELESS_ACTIVITY) * sm_seen;
     return cell->floor_mw > 0 && row->key.instance == NAME_NONE && row->share_den <= 1 &&
            row->energy_mj > 0 &&
            (wide_t)row->energy_mj * 1000 <= (wide_t)cell->floor_mw * row->observed_ms;
 }
 
-static void add_useless(struct book_cell *cell, const struct row *row)
+static void add_useless(const struct books *books, struct book_cell *cell, const struct row *row)
 {
     bool by_power = false;
-    bool useless = row->observed_ms > 0 && 10 * row->observed_ms >= 9 * row->held_ms &&
-                   row->e >= BOOKS_USELESS_E * row->observed_ms &&
-                   does_nothing(cell, row, &by_power);
+    bool useless = row->observed_ms > 0 &&
+                   ratio_reached(row->observed_ms, row->held_ms,
+                                 books_threshold(books, THRESHOLD_BUSY_USELESS_OBSERVED)) &&
+                   row->e >= (wide_t)books_threshold(books, THRESHOLD_BUSY_USELESS_KERNEL) *
+                                 row->observed_ms &&
+                   does_nothing(books, cell, row, &by_power);
     if (!useless || cell->useless_since == TIME_MAX) {
         cell->useless_since = useless ? row->key.hour : TIME_MAX;
         cell->useless_cost = 0;
@@ -205,7 +214,7 @@ static void add_useless(struct book_cell *cell, const struct row *row)
     cell->useless_ms += row->observed_ms;
 }
 
-static void add_row(struct book_cell *cell, const struct row *row)
+static void add_row(const struct books *books, struct book_cell *cell, const struct row *row)
 {
     cell->facts = row->facts;
     cell->last = row->key.hour + HOUR_MS;
@@ -249,7 +258,7 @@ static void add_row(struct book_cell *cell, const struct row *row)
     } else {
         cell->idle_observed_ms += row->observed_ms;
     }
-    add_useless(cell, row);
+    add_useless(books, cell, row);
 }
 
 /* How many GPUs a pod has in an hour: rows of the pod; an hour's rows come together. */
@@ -338,7 +347,7 @@ static bool take_rows(void *context, const struct row_batch *batch)
     for (size_t i = 0; i < batch->rows_n; i++) {
         const struct row *row = &batch->rows[i];
         struct book_cell *cell = cell_of(reading, row);
-        add_row(cell, row);
+        add_row(books, cell, row);
         add_to_node(&books->nodes[cell->node_index], row);
         if (books->nodes[cell->node_index].facts.model == NAME_NONE)
             books->nodes[cell->node_index].facts.model = row->facts.model;

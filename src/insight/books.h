@@ -11,11 +11,6 @@
 #include "util/names.h"
 
 #define MONTH_HOURS 730
-#define BOOKS_USELESS_E (NANO / 10 * 9)   /* a kernel runs from here on … */
-#define BOOKS_USELESS_SM (NANO / 100 * 5) /* … and below this the chip does nothing */
-/* Power near the floor: up to what the catalogue says the model draws when idle, and this part of
- * its limit more. */
-#define BOOKS_FLOOR_MORE_PERCENT 5
 
 struct book_cell {
     name_t cluster, node, device, instance, namespace; /* namespace NAME_NONE: unheld */

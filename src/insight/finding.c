@@ -53,6 +53,23 @@ void finding_evidence(struct findings *findings, struct finding *finding, const 
         (struct evidence){str_of(name), value, str_of(threshold)};
 }
 
+struct str finding_threshold(struct findings *findings, enum threshold_id threshold)
+{
+    struct strbuf text = {0};
+    threshold_text(threshold, books_threshold(findings->books, threshold), &text);
+    struct str kept = str_keep(&findings->arena, strbuf_str(&text));
+    strbuf_release(&text);
+    return kept;
+}
+
+void finding_evidence_at(struct findings *findings, struct finding *finding, const char *name,
+                         struct str value, enum threshold_id threshold)
+{
+    invariant(finding->evidence_n < EVIDENCE_MAX);
+    finding->evidence[finding->evidence_n++] =
+        (struct evidence){str_of(name), value, finding_threshold(findings, threshold)};
+}
+
 void finding_claim(struct finding *finding, size_t cell, money_t month)
 {
     struct claim claim = {cell, month};
@@ -122,10 +139,10 @@ struct str finding_time(struct findings *findings, time_ms t)
 }
 
 void finding_coverage(struct findings *findings, struct finding *finding,
-                      const struct book_cell *sum)
+                      const struct book_cell *sum, enum threshold_id threshold)
 {
-    finding_evidence(findings, finding, "observed",
-                     finding_percent(findings, sum->observed_ns, sum->held_ns), "90 % of held");
+    finding_evidence_at(findings, finding, "observed of held",
+                        finding_percent(findings, sum->observed_ns, sum->held_ns), threshold);
     bool tight = 100 * sum->observed_ns >= 99 * sum->held_ns;
     time_ms ms = findings->books->window.to - sum->first;
     finding->confidence = tight && ms >= 7 * DAY_MS ? CONFIDENCE_HIGH : CONFIDENCE_MEDIUM;

@@ -7,7 +7,7 @@
 #define GPUTALLY_INSIGHT_FINDING_H
 
 #include "insight/books.h"
-#include "insight/rule.h"
+#include "insight/threshold.h"
 #include "util/memory.h"
 
 enum confidence { CONFIDENCE_LOW, CONFIDENCE_MEDIUM, CONFIDENCE_HIGH };
@@ -81,6 +81,11 @@ struct str finding_text(struct findings *findings, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void finding_evidence(struct findings *findings, struct finding *finding, const char *name,
                       struct str value, const char *threshold);
+/* The same, held against a threshold: "24 GPU-hours". */
+void finding_evidence_at(struct findings *findings, struct finding *finding, const char *name,
+                         struct str value, enum threshold_id threshold);
+/* What holds of a threshold, as text. */
+struct str finding_threshold(struct findings *findings, enum threshold_id threshold);
 void finding_claim(struct finding *finding, size_t cell, money_t month);
 
 /* "workload svc/Deployment/tagger", with the cluster in front where it has a name. */
@@ -93,9 +98,10 @@ struct str finding_gpu_hours(struct findings *findings, wide_t ns);
 struct str finding_gib(struct findings *findings, int64_t bytes);
 struct str finding_money(struct findings *findings, money_t amount);
 struct str finding_time(struct findings *findings, time_ms t);
-/* Coverage of a cell's held time as evidence, and the confidence that follows from it. */
+/* Coverage of a cell's held time as evidence against a rule's threshold, and the confidence that
+ * follows from it. */
 void finding_coverage(struct findings *findings, struct finding *finding,
-                      const struct book_cell *sum);
+                      const struct book_cell *sum, enum threshold_id threshold);
 /* The price row of a node. */
 void finding_price(struct findings *findings, struct finding *finding,
                    const struct book_node *node);

@@ -144,7 +144,8 @@ struct findings *recommend_except(const struct books *books, const char *currenc
     findings->books = books;
     findings->currency = currency;
     for (int r = 0; r < RULE_COUNT; r++)
-        rules[r].find(books, findings);
+        if (!books->thresholds.off[r])
+            rules[r].find(books, findings);
     if (findings->n)
         qsort(findings->items, findings->n, sizeof *findings->items, by_rule);
     for (size_t i = 0; i < n; i++)

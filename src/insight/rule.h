@@ -6,30 +6,40 @@
 
 #include "fleet/settings.h"
 
-/* X(ID, "id and page of docs/rules", "title", "who can act", "default thresholds") */
+/* X(ID, "id and page of docs/rules", "title", "who can act", "when, with {NAME} for a threshold of
+ * the rule (insight/threshold.h)") */
 #define RULE_TABLE(X)                                                                              \
     X(IDLE_WORKLOAD, "idle-workload", "allocated but idle", "the holder's team",                   \
-      "held for 24 h or more, 90 % of it observed, idle in 90 % of that or for the last 3 days")   \
+      "held for {held} or more, {observed} of it observed, idle in {idle} of that (by SM "         \
+      "activity "                                                                                  \
+      "alone: below {activity}) or for the last {stop}")                                           \
     X(IDLE_NOTEBOOK, "idle-notebook", "idle notebook or interactive session", "the holder's team", \
-      "interactive, held for 24 h or more, 90 % observed, idle in 60 %")                           \
+      "interactive, held for {held} or more, {observed} observed, idle in {idle}; to be stopped "  \
+      "after {stop} without work")                                                                 \
     X(BUSY_USELESS, "busy-useless", "busy-looking but useless", "the holder's team",               \
-      "for the last 6 h a kernel ran 90 % of the time and SM activity was below 5 %")              \
+      "for the last {for} a kernel ran {kernel} of the time and SM activity was below {activity} " \
+      "(without it: power within {power} of the limit of the idle power), {observed} observed")    \
     X(NODE_EMPTY, "node-empty", "empty nodes", "the platform",                                     \
-      "nobody held anything for 24 h or more, up to now")                                          \
+      "nobody held anything for {empty} or more, up to now")                                       \
     X(NODE_CORDONED, "node-cordoned", "cordoned nodes", "the platform",                            \
-      "cordoned for 24 GPU-hours or more, and still there")                                        \
+      "cordoned for {cordoned} or more, and still there")                                          \
     X(NODE_UNHEALTHY, "node-unhealthy", "lost GPUs", "the platform",                               \
-      "lost for 1 GPU-hour or more, and still there")                                              \
+      "lost for {lost} or more, and still there")                                                  \
     X(NODE_STRANDED, "node-stranded", "stranded GPUs", "the platform",                             \
-      "free beside held ones for 24 GPU-hours or more, 5 % or more of the pool's")                 \
+      "free beside held ones for {stranded} or more, {share} or more of the pool's")               \
     X(NODE_UNPARTITIONED, "node-unpartitioned", "GPU slices in no MIG instance", "the platform",   \
-      "24 GPU-hours or more, 5 % or more of the node's cost")                                      \
+      "{free} or more, {share} or more of the node's cost")                                        \
     X(NODE_STARTING, "node-starting", "slow starts", "the platform",                               \
-      "5 % or more of the pool's cost goes to nodes before their first pod")                       \
+      "{share} or more of the pool's cost goes to nodes before their first pod")                   \
     X(MIG_FIT, "mig-fit", "a whole GPU for a fractional need", "the holder's team",                \
-      "one GPU a pod, not training, peak memory and 10 % fit a MIG profile, and so does peak use") \
+      "one GPU a pod, not training, held for {held} or more, {observed} observed, used under "     \
+      "{use}; "                                                                                    \
+      "peak memory and {headroom} fit a MIG profile, and so does use at {percentile} of the "      \
+      "time; "                                                                                     \
+      "no inference server with {preallocated} of the memory taken")                               \
     X(LOW_USE, "low-use", "under 30 % used", "the holder's team",                                  \
-      "held for 24 h or more, 90 % observed, idle or low in 80 % of it, not idle in 90 %")         \
+      "held for {held} or more, {observed} observed, idle or low in {low} of it, not idle in "     \
+      "{idle}; the GPUs that stay are thought to reach {target}")                                  \
     X(UNOWNED, "unowned", "dollars without a team", "finance", "any")                              \
     X(UNPRICED, "unpriced", "nodes without a price", "finance", "any")
 
@@ -43,7 +53,8 @@ enum rule_id {
 struct books;
 struct findings;
 struct rule {
-    const char *name, *title, *actor, *thresholds;
+    const char *name, *title, *actor;
+    const char *thresholds; /* with gaps: rule_text() of threshold.h fills them */
     void (*find)(const struct books *books, struct findings *findings);
 };
 extern const struct rule rules[RULE_COUNT];

@@ -1,35 +1,47 @@
 /* Allocated but idle, and idle notebooks.
  *
  * Judged by GPU time over a day or more, so that a pause between epochs is not idleness; time that
- * was not observed counts as in use. Advice to stop needs three idle days up to now, of which nine
- * tenths are observed; before that, whoever holds it is asked. */
+ * was not observed counts as in use. Advice to stop needs idle days up to now that are observed;
+ * before that, whoever holds it is asked. */
 #include "insight/finding.h"
 
-#define HELD_NS_MIN ((wide_t)24 * HOUR_MS * 1000000)
-#define STOP_MS (72 * HOUR_MS)
+/* The thresholds that both rules have. */
+struct limits {
+    enum threshold_id held, observed, idle, stop;
+};
+static const struct limits limits_of_rules[] = {
+    [RULE_IDLE_WORKLOAD] = {THRESHOLD_IDLE_WORKLOAD_HELD, THRESHOLD_IDLE_WORKLOAD_OBSERVED,
+                            THRESHOLD_IDLE_WORKLOAD_IDLE, THRESHOLD_IDLE_WORKLOAD_STOP},
+    [RULE_IDLE_NOTEBOOK] = {THRESHOLD_IDLE_NOTEBOOK_HELD, THRESHOLD_IDLE_NOTEBOOK_OBSERVED,
+                            THRESHOLD_IDLE_NOTEBOOK_IDLE, THRESHOLD_IDLE_NOTEBOOK_STOP},
+};
 
 /* Idle is nothing at all, not a little all the time: nearly all of it in the histogram's first bin
- * (SM activity under 5 %), and where GPU_UTIL is missing, so that kernels are not seen, under 1 %.
- */
-static bool does_nothing(const struct book_cell *sum)
+ * (SM activity under 5 %), and where GPU_UTIL is missing, so that kernels are not seen, next to
+ * none. */
+static bool does_nothing(const struct books *books, const struct book_cell *sum)
 {
-    wide_t mean_unit = (wide_t)sum->observed_ms * NANO;
-    if (sum->flags & FLAG_E_SM && 100 * sum->u >= mean_unit)
+    int64_t idle = books_threshold(books, THRESHOLD_IDLE_WORKLOAD_IDLE);
+    int64_t activity = books_threshold(books, THRESHOLD_IDLE_WORKLOAD_ACTIVITY);
+    if (sum->flags & FLAG_E_SM && sum->u >= (wide_t)sum->observed_ms * activity)
         return false;
-    return 10 * sum->state_ns[STATE_IDLE] >= 9 * sum->observed_ns &&
-           10 * (wide_t)sum->hist_u_ns[0] >= 9 * sum->observed_ns;
+    return ratio_reached(sum->state_ns[STATE_IDLE], sum->observed_ns, idle) &&
+           ratio_reached((wide_t)sum->hist_u_ns[0], sum->observed_ns, idle);
 }
 
-static bool enough(const struct books *books, const struct book_cell *sum)
+static bool enough(const struct books *books, const struct book_cell *sum, enum rule_id rule)
 {
-    return books_is_now(books, sum->last) && sum->held_ns >= HELD_NS_MIN &&
-           10 * sum->observed_ns >= 9 * sum->held_ns;
+    const struct limits *limits = &limits_of_rules[rule];
+    return books_is_now(books, sum->last) &&
+           sum->held_ns >= (wide_t)books_threshold(books, limits->held) * 1000000 &&
+           ratio_reached(sum->observed_ns, sum->held_ns, books_threshold(books, limits->observed));
 }
 
-/* Has no GPU of it worked for three days, and is that seen? *ret_since: since when. */
+/* Has no GPU of it worked for some days, and is that seen? *ret_since: since when. */
 static bool may_be_stopped(const struct books *books, const struct book_workload *of,
-                           time_ms *ret_since)
+                           enum rule_id rule, time_ms *ret_since)
 {
+    const struct limits *limits = &limits_of_rules[rule];
     time_ms since = TIME_MIN;
     int64_t observed = 0, span = 0;
     for (size_t c = 0; c < of->cells_n; c++) {
@@ -42,7 +54,8 @@ static bool may_be_stopped(const struct books *books, const struct book_workload
         span += cell->last - begin;
     }
     *ret_since = since;
-    return since > TIME_MIN && books->window.to - since >= STOP_MS && 10 * observed >= 9 * span;
+    return since > TIME_MIN && books->window.to - since >= books_threshold(books, limits->stop) &&
+           ratio_reached(observed, span, books_threshold(books, limits->observed));
 }
 
 static void claim_idle(const struct books *books, struct finding *finding,
@@ -59,6 +72,7 @@ static struct finding *found(const struct books *books, struct findings *finding
                              const struct book_workload *of, enum rule_id rule)
 {
     const struct book_cell *sum = &of->sum;
+    const struct limits *limits = &limits_of_rules[rule];
     struct finding *finding = finding_add(findings, rule, finding_workload(findings, of),
                                           names_text(books->names, of->owner));
     finding->window_cost = sum->category[CATEGORY_HELD_IDLE];
@@ -67,18 +81,18 @@ static struct finding *found(const struct books *books, struct findings *finding
         findings, "holds %.*s in the window and is idle in %.*s of what is observed",
         STR_ARG(finding_gpu_hours(findings, sum->held_ns)),
         STR_ARG(finding_percent(findings, sum->state_ns[STATE_IDLE], sum->observed_ns)));
-    finding_evidence(findings, finding, "held", finding_gpu_hours(findings, sum->held_ns),
-                     "24 GPU-hours");
-    finding_evidence(findings, finding, "idle",
-                     finding_percent(findings, sum->state_ns[STATE_IDLE], sum->observed_ns),
-                     rule == RULE_IDLE_NOTEBOOK ? "60 %" : "90 %, or the last 3 days");
+    finding_evidence_at(findings, finding, "held", finding_gpu_hours(findings, sum->held_ns),
+                        limits->held);
+    finding_evidence_at(findings, finding, "idle",
+                        finding_percent(findings, sum->state_ns[STATE_IDLE], sum->observed_ns),
+                        limits->idle);
     finding_evidence(findings, finding, "mean SM activity",
                      finding_percent(findings, sum->u, (wide_t)sum->observed_ms * NANO), "");
     finding_evidence(findings, finding, "last work (to the hour)",
                      sum->worked_until == TIME_MIN ? STR("none in the window")
                                                    : finding_time(findings, sum->worked_until),
                      "");
-    finding_coverage(findings, finding, sum);
+    finding_coverage(findings, finding, sum, limits->observed);
     finding->confidence = CONFIDENCE_MEDIUM; /* its CPU is unchecked */
     finding_price(findings, finding, &books->nodes[books->cells[of->cells[0]].node_index]);
     finding->arithmetic =
@@ -97,10 +111,10 @@ void rule_idle_workload(const struct books *books, struct findings *findings)
         const struct book_workload *of = &books->workloads[i];
         const struct book_cell *sum = &of->sum;
         time_ms since;
-        if (of->type == WORKLOAD_INTERACTIVE || !enough(books, sum))
+        if (of->type == WORKLOAD_INTERACTIVE || !enough(books, sum, RULE_IDLE_WORKLOAD))
             continue;
-        bool stop = may_be_stopped(books, of, &since);
-        if (!stop && !does_nothing(sum))
+        bool stop = may_be_stopped(books, of, RULE_IDLE_WORKLOAD, &since);
+        if (!stop && !does_nothing(books, sum))
             continue;
         struct finding *finding = found(books, findings, of, RULE_IDLE_WORKLOAD);
         finding->since = since;
@@ -121,10 +135,11 @@ void rule_idle_notebook(const struct books *books, struct findings *findings)
         const struct book_workload *of = &books->workloads[i];
         const struct book_cell *sum = &of->sum;
         time_ms since;
-        if (of->type != WORKLOAD_INTERACTIVE || !enough(books, sum) ||
-            10 * sum->state_ns[STATE_IDLE] < 6 * sum->observed_ns)
+        if (of->type != WORKLOAD_INTERACTIVE || !enough(books, sum, RULE_IDLE_NOTEBOOK) ||
+            !ratio_reached(sum->state_ns[STATE_IDLE], sum->observed_ns,
+                           books_threshold(books, THRESHOLD_IDLE_NOTEBOOK_IDLE)))
             continue;
-        bool stop = may_be_stopped(books, of, &since);
+        bool stop = may_be_stopped(books, of, RULE_IDLE_NOTEBOOK, &since);
         struct finding *finding = found(books, findings, of, RULE_IDLE_NOTEBOOK);
         finding->since = stop ? since : TIME_MIN;
         finding->action =

@@ -1,11 +1,7 @@
 /* Under 30 % used: at work, but with most of the chip doing nothing. What better use saves is not
- * known before somebody looks; claimed are the whole pods that could go if the rest ran at 60 %,
- * with low confidence: a single pod that is used better frees nothing by itself. */
+ * known before somebody looks; claimed are the whole pods that could go if the rest ran at a
+ * stated use, with low confidence: a single pod that is used better frees nothing by itself. */
 #include "insight/finding.h"
-
-#define HELD_NS_MIN ((wide_t)24 * HOUR_MS * 1000000)
-
-#define TARGET_PERCENT 60
 
 /* GPUs that it holds now, and those of them that could go: whole pods. */
 static size_t freed(const struct books *books, const struct book_workload *of, size_t *ret_now)
@@ -17,8 +13,10 @@ static size_t freed(const struct books *books, const struct book_workload *of, s
     *ret_now = now;
     if (sum->observed_ms <= 0 || sum->shared)
         return 0;
-    wide_t den = (wide_t)sum->observed_ms * NANO * TARGET_PERCENT;
-    size_t needed = (size_t)((sum->u * 100 * (wide_t)now + den - 1) / den);
+    wide_t den = (wide_t)sum->observed_ms * books_threshold(books, THRESHOLD_LOW_USE_TARGET);
+    if (den <= 0)
+        return 0;
+    size_t needed = (size_t)((sum->u * (wide_t)now + den - 1) / den);
     needed = needed < pod ? pod : (needed + pod - 1) / pod * pod;
     return needed < now ? now - needed : 0;
 }
@@ -51,8 +49,12 @@ static bool is_low(const struct books *books, const struct book_workload *of)
     const struct book_cell *sum = &of->sum;
     wide_t idle = sum->state_ns[STATE_IDLE], low = sum->state_ns[STATE_LOW];
     return of->type != WORKLOAD_INTERACTIVE && books_is_now(books, sum->last) &&
-           sum->held_ns >= HELD_NS_MIN && 10 * sum->observed_ns >= 9 * sum->held_ns &&
-           10 * (idle + low) >= 8 * sum->observed_ns && 10 * idle < 9 * sum->observed_ns;
+           sum->held_ns >= (wide_t)books_threshold(books, THRESHOLD_LOW_USE_HELD) * 1000000 &&
+           ratio_reached(sum->observed_ns, sum->held_ns,
+                         books_threshold(books, THRESHOLD_LOW_USE_OBSERVED)) &&
+           ratio_reached(idle + low, sum->observed_ns,
+                         books_threshold(books, THRESHOLD_LOW_USE_LOW)) &&
+           !ratio_reached(idle, sum->observed_ns, books_threshold(books, THRESHOLD_LOW_USE_IDLE));
 }
 
 void rule_low_use(const struct books *books, struct findings *findings)
@@ -70,20 +72,20 @@ void rule_low_use(const struct books *books, struct findings *findings)
         finding->month = books_month(books, sum->first, finding->window_cost);
         finding->what = finding_text(findings, "is under 30 %% used in %.*s of what is observed",
                                      STR_ARG(finding_percent(findings, under, sum->observed_ns)));
-        finding_evidence(findings, finding, "idle or low",
-                         finding_percent(findings, under, sum->observed_ns), "80 %");
+        finding_evidence_at(findings, finding, "idle or low",
+                            finding_percent(findings, under, sum->observed_ns),
+                            THRESHOLD_LOW_USE_LOW);
         finding_evidence(findings, finding, "mean SM activity",
-                         finding_percent(findings, sum->u, (wide_t)sum->observed_ms * NANO),
-                         "30 %");
+                         finding_percent(findings, sum->u, (wide_t)sum->observed_ms * NANO), "");
         finding_evidence(findings, finding, "mean GPU_UTIL",
                          finding_percent(findings, sum->e, (wide_t)sum->observed_ms * NANO), "");
-        finding_coverage(findings, finding, sum);
+        finding_coverage(findings, finding, sum, THRESHOLD_LOW_USE_OBSERVED);
         finding_price(findings, finding, &books->nodes[books->cells[of->cells[0]].node_index]);
         finding->confidence = CONFIDENCE_LOW;
         size_t now, less = freed(books, of, &now);
         finding->arithmetic = finding_text(
-            findings, "%zu of its %zu GPUs could go at %d %% use: that share of %.*s a month", less,
-            now, TARGET_PERCENT,
+            findings, "%zu of its %zu GPUs could go at %.*s use: that share of %.*s a month", less,
+            now, STR_ARG(finding_threshold(findings, THRESHOLD_LOW_USE_TARGET)),
             STR_ARG(finding_money(findings, books_month(books, sum->first, sum->cost))));
         finding->depends = less ? STR("whether fewer pods can carry the load")
                                 : STR("nothing is claimed: better use of one pod frees no GPU, it "

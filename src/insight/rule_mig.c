@@ -1,4 +1,4 @@
-/* A whole GPU for a fractional need: the MIG profile that has the workload's peak memory with 10 %
+/* A whole GPU for a fractional need: the MIG profile that has the workload's peak memory with some
  * to spare, and the share of the chip of its peak use.
  *
  * The peak of use is the 99th percentile of SM activity, rounded up to the 5 points of the
@@ -10,8 +10,6 @@
 #include "fleet/catalogue.h"
 #include "insight/finding.h"
 
-#define HELD_NS_MIN ((wide_t)20 * HOUR_MS * 1000000)
-#define PREALLOCATED_PERCENT 85 /* inference servers take so much of the memory when they start */
 #define MEMORY_SLICES 8
 
 struct candidate {
@@ -23,27 +21,30 @@ struct candidate {
     int peak_percent;
 };
 
-static int peak_percent(const struct book_cell *sum)
+static int peak_percent(const struct books *books, const struct book_cell *sum)
 {
+    int64_t percentile = books_threshold(books, THRESHOLD_MIG_FIT_PERCENTILE);
     int64_t all = 0, passed = 0;
     for (int b = 0; b < HISTOGRAM_BINS; b++)
         all += sum->hist_u_ns[b];
     for (int b = 0; b < HISTOGRAM_BINS; b++) {
         passed += sum->hist_u_ns[b];
-        if (100 * (wide_t)passed >= 99 * (wide_t)all)
+        if (ratio_reached(passed, all, percentile))
             return (b + 1) * 100 / HISTOGRAM_BINS;
     }
     return 100;
 }
 
-static const struct mig_profile *fitting(const struct gpu_model *gpu, int64_t bytes, int percent)
+static const struct mig_profile *fitting(const struct books *books, const struct gpu_model *gpu,
+                                         int64_t bytes, int percent)
 {
+    int64_t headroom = books_threshold(books, THRESHOLD_MIG_FIT_HEADROOM);
     size_t n;
     const struct mig_profile *profiles = catalogue_mig_profiles(gpu, &n), *best = NULL;
     for (size_t i = 0; i < n; i++) {
         const struct mig_profile *each = &profiles[i];
         bool special = each->name.n && memchr(each->name.p, '+', each->name.n);
-        if (special || each->memory_bytes * 10 < bytes * 11 ||
+        if (special || (wide_t)each->memory_bytes * NANO < (wide_t)bytes * (NANO + headroom) ||
             each->slices * 100 < percent * gpu->mig_slices || each->slices >= gpu->mig_slices)
             continue;
         if (!best || each->slices < best->slices ||
@@ -59,8 +60,8 @@ static int64_t memory_of(const struct book_cell *sum, const struct gpu_model *gp
 }
 
 /* Why not, in a sentence; NULL: it is a candidate. */
-static const char *refused(const struct book_workload *of, const struct gpu_model *gpu,
-                           const struct mig_profile *profile)
+static const char *refused(const struct books *books, const struct book_workload *of,
+                           const struct gpu_model *gpu, const struct mig_profile *profile)
 {
     const struct book_cell *sum = &of->sum;
     if (of->type == WORKLOAD_TRAINING)
@@ -77,7 +78,8 @@ static const char *refused(const struct book_workload *of, const struct gpu_mode
     if (sum->flags & FLAG_U_UTIL)
         return "SM activity is not exported: GPU_UTIL does not say how much of a chip is needed";
     if (of->type == WORKLOAD_INFERENCE &&
-        100 * (wide_t)sum->mem_max_bytes >= PREALLOCATED_PERCENT * (wide_t)memory_of(sum, gpu))
+        ratio_reached(sum->mem_max_bytes, memory_of(sum, gpu),
+                      books_threshold(books, THRESHOLD_MIG_FIT_PREALLOCATED)))
         return "it takes nearly all memory when it starts, as inference servers do: its real need "
                "is "
                "not known without KV-cache metrics";
@@ -90,9 +92,12 @@ static const char *refused(const struct book_workload *of, const struct gpu_mode
 static bool is_looked_at(const struct books *books, const struct book_workload *of)
 {
     const struct book_cell *sum = &of->sum;
-    return books_is_now(books, sum->last) && !sum->shared && sum->held_ns >= HELD_NS_MIN &&
-           10 * sum->observed_ns >= 9 * sum->held_ns &&
-           2 * sum->u < (wide_t)sum->observed_ms * NANO && sum->cost > 0;
+    return books_is_now(books, sum->last) && !sum->shared &&
+           sum->held_ns >= (wide_t)books_threshold(books, THRESHOLD_MIG_FIT_HELD) * 1000000 &&
+           ratio_reached(sum->observed_ns, sum->held_ns,
+                         books_threshold(books, THRESHOLD_MIG_FIT_OBSERVED)) &&
+           sum->u < (wide_t)sum->observed_ms * books_threshold(books, THRESHOLD_MIG_FIT_USE) &&
+           sum->cost > 0;
 }
 
 static size_t gpus_now(const struct books *books, const struct book_workload *of)
@@ -114,10 +119,10 @@ static struct candidate *candidates(const struct books *books, struct findings *
         if (!is_looked_at(books, of))
             continue;
         const struct gpu_model *gpu = catalogue_gpu(names_text(books->names, of->model));
-        int percent = peak_percent(&of->sum);
+        int percent = peak_percent(books, &of->sum);
         const struct mig_profile *profile =
-            gpu && gpu->mig_slices ? fitting(gpu, of->sum.mem_max_bytes, percent) : NULL;
-        const char *why = refused(of, gpu, profile);
+            gpu && gpu->mig_slices ? fitting(books, gpu, of->sum.mem_max_bytes, percent) : NULL;
+        const char *why = refused(books, of, gpu, profile);
         if (why) {
             refusal_add(findings, RULE_MIG_FIT, finding_workload(findings, of),
                         names_text(books->names, of->owner), why);
@@ -210,17 +215,20 @@ static void found(const struct books *books, struct findings *findings, struct c
                                  STR_ARG(of->profile->name), STR_ARG(of->gpu->name));
     finding_evidence(findings, finding, "peak memory", finding_gib(findings, sum->mem_max_bytes),
                      "");
+    struct str headroom = finding_threshold(findings, THRESHOLD_MIG_FIT_HEADROOM);
     finding_evidence(findings, finding, "memory of the profile",
-                     finding_gib(findings, of->profile->memory_bytes), "peak and 10 %");
-    finding_evidence(findings, finding, "99th percentile of SM activity",
-                     finding_text(findings, "up to %d %%", of->peak_percent), "");
+                     finding_gib(findings, of->profile->memory_bytes),
+                     finding_text(findings, "peak and %.*s", STR_ARG(headroom)).p);
+    finding_evidence_at(findings, finding, "peak of SM activity",
+                        finding_text(findings, "up to %d %%", of->peak_percent),
+                        THRESHOLD_MIG_FIT_PERCENTILE);
     finding_evidence(
         findings, finding, "compute of the profile",
         finding_text(findings, "%d of %d slices", of->profile->slices, of->gpu->mig_slices),
-        "the percentile");
+        "the peak");
     finding_evidence(findings, finding, "GPUs of the pool's candidates",
                      finding_text(findings, "%zu held, %zu needed", held, needed), "");
-    finding_coverage(findings, finding, sum);
+    finding_coverage(findings, finding, sum, THRESHOLD_MIG_FIT_OBSERVED);
     finding_price(findings, finding, of->node);
     finding->arithmetic =
         finding_text(findings, "%zu of %zu GPUs come free: that share of %.*s a month",

@@ -3,8 +3,11 @@
  */
 #include "insight/finding.h"
 
-#define GPU_HOUR_NS ((wide_t)HOUR_MS * 1000000)
-#define EMPTY_MS (24 * HOUR_MS)
+/* GPU time of a threshold that is in ms of a GPU. */
+static wide_t ns_at(const struct books *books, enum threshold_id id)
+{
+    return (wide_t)books_threshold(books, id) * 1000000;
+}
 
 static void claim_category(const struct books *books, struct finding *finding, size_t node,
                            enum category category)
@@ -21,13 +24,16 @@ static struct finding *found(const struct books *books, struct findings *finding
                              enum rule_id rule, enum category category)
 {
     const struct book_node *node = &books->nodes[index];
+    struct strbuf when = {0};
+    rule_text(rule, &books->thresholds, &when);
     struct finding *finding =
         finding_add(findings, rule, finding_node(findings, node), STR("platform"));
     finding->window_cost = node->category[category];
     finding->month = books_month(books, node->first, finding->window_cost);
     finding_evidence(findings, finding, category_words[category],
                      finding_gpu_hours(findings, node->category_ns[category]),
-                     rules[rule].thresholds);
+                     str_keep(&findings->arena, strbuf_str(&when)).p);
+    strbuf_release(&when);
     finding_evidence(findings, finding, "share of the node's cost",
                      finding_percent(findings, node->category[category], node->booked), "");
     finding_price(findings, finding, node);
@@ -54,14 +60,15 @@ void rule_node_empty(const struct books *books, struct findings *findings)
         const struct book_node *node = &books->nodes[i];
         time_ms since = node->taken_until > node->first ? node->taken_until : node->first;
         if (!books_is_now(books, node->last) || node->category[CATEGORY_EMPTY] == 0 ||
-            books->window.to - since < EMPTY_MS)
+            books->window.to - since < books_threshold(books, THRESHOLD_NODE_EMPTY_EMPTY))
             continue;
         struct finding *finding = found(books, findings, i, RULE_NODE_EMPTY, CATEGORY_EMPTY);
         finding->since = since;
         finding->what = finding_text(findings, "has had no pod with a GPU for %.*s",
                                      STR_ARG(finding_hours(findings, books->window.to - since)));
-        finding_evidence(findings, finding, "empty for",
-                         finding_hours(findings, books->window.to - since), "24 h");
+        finding_evidence_at(findings, finding, "empty for",
+                            finding_hours(findings, books->window.to - since),
+                            THRESHOLD_NODE_EMPTY_EMPTY);
         finding->action = STR("remove the node; check the pool's least size and how fast it scales "
                               "down, and that nothing but daemonsets keeps it");
         finding->command = finding_text(findings, "kubectl drain %.*s --ignore-daemonsets",
@@ -78,7 +85,7 @@ void rule_node_cordoned(const struct books *books, struct findings *findings)
     for (size_t i = 0; i < books->nodes_n; i++) {
         const struct book_node *node = &books->nodes[i];
         if (!books_is_now(books, node->last) ||
-            node->category_ns[CATEGORY_CORDONED] < 24 * GPU_HOUR_NS)
+            node->category_ns[CATEGORY_CORDONED] < ns_at(books, THRESHOLD_NODE_CORDONED_CORDONED))
             continue;
         struct finding *finding = found(books, findings, i, RULE_NODE_CORDONED, CATEGORY_CORDONED);
         finding->what = STR("takes no pods while its GPUs are free");
@@ -97,7 +104,8 @@ void rule_node_unhealthy(const struct books *books, struct findings *findings)
 {
     for (size_t i = 0; i < books->nodes_n; i++) {
         const struct book_node *node = &books->nodes[i];
-        if (!books_is_now(books, node->last) || node->category_ns[CATEGORY_UNHEALTHY] < GPU_HOUR_NS)
+        if (!books_is_now(books, node->last) || node->category_ns[CATEGORY_UNHEALTHY] == 0 ||
+            node->category_ns[CATEGORY_UNHEALTHY] < ns_at(books, THRESHOLD_NODE_UNHEALTHY_LOST))
             continue;
         struct finding *finding =
             found(books, findings, i, RULE_NODE_UNHEALTHY, CATEGORY_UNHEALTHY);
@@ -121,8 +129,11 @@ void rule_node_unpartitioned(const struct books *books, struct findings *finding
     for (size_t i = 0; i < books->nodes_n; i++) {
         const struct book_node *node = &books->nodes[i];
         money_t part = node->category[CATEGORY_UNPARTITIONED];
-        if (!books_is_now(books, node->last) || 20 * (wide_t)part < node->booked ||
-            node->category_ns[CATEGORY_UNPARTITIONED] < 24 * GPU_HOUR_NS || part == 0)
+        if (!books_is_now(books, node->last) || part == 0 ||
+            !ratio_reached(part, node->booked,
+                           books_threshold(books, THRESHOLD_NODE_UNPARTITIONED_SHARE)) ||
+            node->category_ns[CATEGORY_UNPARTITIONED] <
+                ns_at(books, THRESHOLD_NODE_UNPARTITIONED_FREE))
             continue;
         struct finding *finding =
             found(books, findings, i, RULE_NODE_UNPARTITIONED, CATEGORY_UNPARTITIONED);
@@ -176,7 +187,8 @@ static struct str pool_subject(struct findings *findings, const struct book_node
 }
 
 static struct finding *found_pool(struct findings *findings, const struct book_node *pool,
-                                  enum rule_id rule, enum category category)
+                                  enum rule_id rule, enum category category,
+                                  enum threshold_id share)
 {
     const struct books *books = findings->books;
     struct finding *finding =
@@ -185,8 +197,8 @@ static struct finding *found_pool(struct findings *findings, const struct book_n
     finding->month = books_month(books, pool->first, finding->window_cost);
     finding_evidence(findings, finding, category_words[category],
                      finding_gpu_hours(findings, pool->category_ns[category]), "");
-    finding_evidence(findings, finding, "share of the pool's cost",
-                     finding_percent(findings, pool->category[category], pool->booked), "5 %");
+    finding_evidence_at(findings, finding, "share of the pool's cost",
+                        finding_percent(findings, pool->category[category], pool->booked), share);
     finding_price(findings, finding, pool);
     finding->reasons =
         STR("from the pods that held GPUs; what pods ask for beside GPUs is not looked at");
@@ -204,11 +216,12 @@ void rule_node_stranded(const struct books *books, struct findings *findings)
             continue;
         wide_t ns = pool.category_ns[CATEGORY_STRANDED];
         wide_t node_ns = (wide_t)(books->window.to - pool.first) * 1000000 * pool.gpus;
-        if (ns < 24 * GPU_HOUR_NS || node_ns <= 0 || 20 * ns < pool.gpu_ns)
+        if (ns == 0 || ns < ns_at(books, THRESHOLD_NODE_STRANDED_STRANDED) || node_ns <= 0 ||
+            !ratio_reached(ns, pool.gpu_ns, books_threshold(books, THRESHOLD_NODE_STRANDED_SHARE)))
             continue;
         int64_t freed = (int64_t)(ns / node_ns);
-        struct finding *finding =
-            found_pool(findings, &pool, RULE_NODE_STRANDED, CATEGORY_STRANDED);
+        struct finding *finding = found_pool(findings, &pool, RULE_NODE_STRANDED, CATEGORY_STRANDED,
+                                             THRESHOLD_NODE_STRANDED_SHARE);
         finding->what = finding_text(
             findings, "has GPUs free beside held ones: %.*s on average, %lld whole nodes' worth",
             STR_ARG(finding_text(findings, "%.1f GPUs",
@@ -243,10 +256,11 @@ void rule_node_starting(const struct books *books, struct findings *findings)
         if (!pool_sums(books, i, CATEGORY_STARTING, &pool))
             continue;
         money_t part = pool.category[CATEGORY_STARTING];
-        if (part == 0 || 20 * (wide_t)part < pool.booked)
+        if (part == 0 || !ratio_reached(part, pool.booked,
+                                        books_threshold(books, THRESHOLD_NODE_STARTING_SHARE)))
             continue;
-        struct finding *finding =
-            found_pool(findings, &pool, RULE_NODE_STARTING, CATEGORY_STARTING);
+        struct finding *finding = found_pool(findings, &pool, RULE_NODE_STARTING, CATEGORY_STARTING,
+                                             THRESHOLD_NODE_STARTING_SHARE);
         finding->what = STR("pays for nodes from their creation to their first pod");
         finding->action = STR("smaller or preloaded images, drivers in the node image, faster "
                               "device plugins");

@@ -4,8 +4,6 @@
  * with less confidence. Hours whose profiling counters are stuck prove nothing. */
 #include "insight/finding.h"
 
-#define USELESS_MS (6 * HOUR_MS)
-
 struct useless {
     time_ms since; /* the latest begin of its GPUs */
     money_t cost;
@@ -54,7 +52,8 @@ void rule_busy_useless(const struct books *books, struct findings *findings)
     for (size_t i = 0; i < books->workloads_n; i++) {
         const struct book_workload *of = &books->workloads[i];
         struct useless useless = look_at(books, of);
-        if (!useless.gpus || books->window.to - useless.since < USELESS_MS)
+        if (!useless.gpus ||
+            books->window.to - useless.since < books_threshold(books, THRESHOLD_BUSY_USELESS_FOR))
             continue;
         struct finding *finding =
             finding_add(findings, RULE_BUSY_USELESS, finding_workload(findings, of),
@@ -64,20 +63,21 @@ void rule_busy_useless(const struct books *books, struct findings *findings)
         finding->what =
             finding_text(findings, "looks busy on %zu of its %zu GPUs, and does next to nothing",
                          useless.gpus, useless.gpus + useless.others);
-        finding_evidence(findings, finding, "time with a kernel",
-                         finding_percent(findings, useless.e, (wide_t)useless.ms * NANO),
-                         "90 % or more");
+        finding_evidence_at(findings, finding, "time with a kernel",
+                            finding_percent(findings, useless.e, (wide_t)useless.ms * NANO),
+                            THRESHOLD_BUSY_USELESS_KERNEL);
         if (useless.by_power)
             finding_evidence(findings, finding, "mean power",
                              finding_text(findings, "%lld W", (long long)(useless.mj / useless.ms)),
                              "near the model's idle draw");
         else
-            finding_evidence(findings, finding, "SM activity",
-                             finding_percent(findings, useless.sm, (wide_t)useless.ms * NANO),
-                             "under 5 %");
-        finding_evidence(findings, finding, "for",
-                         finding_hours(findings, books->window.to - useless.since), "6 h");
-        finding_coverage(findings, finding, &of->sum);
+            finding_evidence_at(findings, finding, "SM activity",
+                                finding_percent(findings, useless.sm, (wide_t)useless.ms * NANO),
+                                THRESHOLD_BUSY_USELESS_ACTIVITY);
+        finding_evidence_at(findings, finding, "for",
+                            finding_hours(findings, books->window.to - useless.since),
+                            THRESHOLD_BUSY_USELESS_FOR);
+        finding_coverage(findings, finding, &of->sum, THRESHOLD_BUSY_USELESS_OBSERVED);
         if (useless.by_power)
             finding->confidence = CONFIDENCE_LOW;
         finding_price(findings, finding, &books->nodes[books->cells[of->cells[0]].node_index]);

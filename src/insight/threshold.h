@@ -1,8 +1,11 @@
 /* The thresholds of the rules, in one table: name in the configuration (`rules: RULE: NAME:
- * VALUE`), default, unit and meaning. Findings print those that they used. Read-only once read. */
+ * VALUE`), default, unit and meaning. No rule has a number of its own beside them; what says the
+ * thresholds to people (the text of RULE_TABLE, findings, docs/configuration.md) is composed from
+ * here. Read-only once read; struct books has a copy of what holds. */
 #ifndef GPUTALLY_INSIGHT_THRESHOLD_H
 #define GPUTALLY_INSIGHT_THRESHOLD_H
 
+#include "fleet/config.h"
 #include "insight/rule.h"
 #include "util/clock.h"
 #include "util/money.h"
@@ -10,14 +13,76 @@
 enum threshold_unit {
     THRESHOLD_DURATION, /* ms; "24h" */
     THRESHOLD_RATIO,    /* 1e-9; "90%" or 0.9 */
-    THRESHOLD_HOURS,    /* GPU-hours, in ms of a GPU; a number */
-    THRESHOLD_COUNT,
+    THRESHOLD_HOURS,    /* GPU-hours, in ms of a GPU; "24h" or 24 */
+    THRESHOLD_COUNT,    /* a whole number */
 };
 
-/* X(ID, RULE, "name", unit, default, "what it is") */
+/* X(ID, RULE, "name", unit, default, "what it is"); the rows of a rule stand together. */
 #define THRESHOLD_TABLE(X)                                                                         \
-    X(IDLE_WORKLOAD_HELD, IDLE_WORKLOAD, "held", THRESHOLD_DURATION, 24 * HOUR_MS,                 \
-      "held for this long or more")
+    X(IDLE_WORKLOAD_HELD, IDLE_WORKLOAD, "held", THRESHOLD_HOURS, 24 * HOUR_MS,                    \
+      "held for this long or more")                                                                \
+    X(IDLE_WORKLOAD_OBSERVED, IDLE_WORKLOAD, "observed", THRESHOLD_RATIO, NANO / 100 * 90,         \
+      "of the held time that must be observed")                                                    \
+    X(IDLE_WORKLOAD_IDLE, IDLE_WORKLOAD, "idle", THRESHOLD_RATIO, NANO / 100 * 90,                 \
+      "of the observed time idle, with SM activity under 5 %")                                     \
+    X(IDLE_WORKLOAD_STOP, IDLE_WORKLOAD, "stop", THRESHOLD_DURATION, 3 * DAY_MS,                   \
+      "without work up to now, from where on it is advised to stop it")                            \
+    X(IDLE_WORKLOAD_ACTIVITY, IDLE_WORKLOAD, "activity", THRESHOLD_RATIO, NANO / 100 * 1,          \
+      "mean SM activity from which it works, where GPU_UTIL is not exported")                      \
+    X(IDLE_NOTEBOOK_HELD, IDLE_NOTEBOOK, "held", THRESHOLD_HOURS, 24 * HOUR_MS,                    \
+      "held for this long or more")                                                                \
+    X(IDLE_NOTEBOOK_OBSERVED, IDLE_NOTEBOOK, "observed", THRESHOLD_RATIO, NANO / 100 * 90,         \
+      "of the held time that must be observed")                                                    \
+    X(IDLE_NOTEBOOK_IDLE, IDLE_NOTEBOOK, "idle", THRESHOLD_RATIO, NANO / 100 * 60,                 \
+      "of the observed time idle")                                                                 \
+    X(IDLE_NOTEBOOK_STOP, IDLE_NOTEBOOK, "stop", THRESHOLD_DURATION, 3 * DAY_MS,                   \
+      "without work up to now, from where on it is advised to stop it")                            \
+    X(BUSY_USELESS_FOR, BUSY_USELESS, "for", THRESHOLD_DURATION, 6 * HOUR_MS,                      \
+      "up to now, hour after hour")                                                                \
+    X(BUSY_USELESS_KERNEL, BUSY_USELESS, "kernel", THRESHOLD_RATIO, NANO / 100 * 90,               \
+      "of an hour in which a kernel ran")                                                          \
+    X(BUSY_USELESS_ACTIVITY, BUSY_USELESS, "activity", THRESHOLD_RATIO, NANO / 100 * 5,            \
+      "mean SM activity of an hour, below which the chip does nothing")                            \
+    X(BUSY_USELESS_OBSERVED, BUSY_USELESS, "observed", THRESHOLD_RATIO, NANO / 100 * 90,           \
+      "of an hour that must be observed")                                                          \
+    X(BUSY_USELESS_POWER, BUSY_USELESS, "power", THRESHOLD_RATIO, NANO / 100 * 5,                  \
+      "of the power limit above the model's idle power, up to where the chip does nothing")        \
+    X(NODE_EMPTY_EMPTY, NODE_EMPTY, "empty", THRESHOLD_DURATION, 24 * HOUR_MS,                     \
+      "up to now without anybody who held anything")                                               \
+    X(NODE_CORDONED_CORDONED, NODE_CORDONED, "cordoned", THRESHOLD_HOURS, 24 * HOUR_MS,            \
+      "free on a cordoned node for this long or more")                                             \
+    X(NODE_UNHEALTHY_LOST, NODE_UNHEALTHY, "lost", THRESHOLD_HOURS, HOUR_MS,                       \
+      "lost for this long or more")                                                                \
+    X(NODE_STRANDED_STRANDED, NODE_STRANDED, "stranded", THRESHOLD_HOURS, 24 * HOUR_MS,            \
+      "free beside held ones for this long or more")                                               \
+    X(NODE_STRANDED_SHARE, NODE_STRANDED, "share", THRESHOLD_RATIO, NANO / 100 * 5,                \
+      "of the pool's GPU time that is stranded")                                                   \
+    X(NODE_UNPARTITIONED_FREE, NODE_UNPARTITIONED, "free", THRESHOLD_HOURS, 24 * HOUR_MS,          \
+      "in no MIG instance for this long or more")                                                  \
+    X(NODE_UNPARTITIONED_SHARE, NODE_UNPARTITIONED, "share", THRESHOLD_RATIO, NANO / 100 * 5,      \
+      "of the node's cost that is in no MIG instance")                                             \
+    X(NODE_STARTING_SHARE, NODE_STARTING, "share", THRESHOLD_RATIO, NANO / 100 * 5,                \
+      "of the pool's cost before nodes have their first pod")                                      \
+    X(MIG_FIT_HELD, MIG_FIT, "held", THRESHOLD_HOURS, 20 * HOUR_MS, "held for this long or more")  \
+    X(MIG_FIT_OBSERVED, MIG_FIT, "observed", THRESHOLD_RATIO, NANO / 100 * 90,                     \
+      "of the held time that must be observed")                                                    \
+    X(MIG_FIT_USE, MIG_FIT, "use", THRESHOLD_RATIO, NANO / 100 * 50,                               \
+      "mean SM activity, below which a workload is looked at")                                     \
+    X(MIG_FIT_HEADROOM, MIG_FIT, "headroom", THRESHOLD_RATIO, NANO / 100 * 10,                     \
+      "of the peak memory that the profile must have beside it")                                   \
+    X(MIG_FIT_PERCENTILE, MIG_FIT, "percentile", THRESHOLD_RATIO, NANO / 100 * 99,                 \
+      "of the observed time that the profile's compute must do for")                               \
+    X(MIG_FIT_PREALLOCATED, MIG_FIT, "preallocated", THRESHOLD_RATIO, NANO / 100 * 85,             \
+      "of the GPU's memory, from where on an inference server has taken it in advance")            \
+    X(LOW_USE_HELD, LOW_USE, "held", THRESHOLD_HOURS, 24 * HOUR_MS, "held for this long or more")  \
+    X(LOW_USE_OBSERVED, LOW_USE, "observed", THRESHOLD_RATIO, NANO / 100 * 90,                     \
+      "of the held time that must be observed")                                                    \
+    X(LOW_USE_LOW, LOW_USE, "low", THRESHOLD_RATIO, NANO / 100 * 80,                               \
+      "of the observed time idle or low")                                                          \
+    X(LOW_USE_IDLE, LOW_USE, "idle", THRESHOLD_RATIO, NANO / 100 * 90,                             \
+      "of the observed time idle, from where on it is not low but idle")                           \
+    X(LOW_USE_TARGET, LOW_USE, "target", THRESHOLD_RATIO, NANO / 100 * 60,                         \
+      "mean SM activity that the GPUs that stay are thought to reach")
 
 enum threshold_id {
 #define X(id, rule, name, unit, standard, meaning) THRESHOLD_##id,
@@ -37,6 +102,24 @@ extern const struct threshold_def threshold_defs[THRESHOLD_COUNT_OF];
 
 struct thresholds {
     int64_t values[THRESHOLD_COUNT_OF];
+    bool off[RULE_COUNT]; /* not run at all; told in every list of findings */
 };
 void thresholds_defaults(struct thresholds *ret);
+/* The defaults with what the configuration sets under `rules:`. ERR_CONFIG with file, line and
+ * column, and the word that was probably meant; ret is untouched then. */
+enum err thresholds_read(const struct config *config, struct thresholds *ret, struct error *err);
+
+/* For people: "24 h", "3 days", "90 %", "24 GPU-hours", "5". */
+void threshold_text(enum threshold_id id, int64_t value, struct strbuf *out);
+/* As the configuration takes it: "24h", "3d", "90%", "5". */
+void threshold_value_text(enum threshold_id id, int64_t value, struct strbuf *out);
+/* The sentence of a rule ("held for 24 GPU-hours or more, …"), with what holds in its gaps. */
+void rule_text(enum rule_id rule, const struct thresholds *thresholds, struct strbuf *out);
+
+/* part / whole >= ratio, exactly; also of nothing. */
+static inline bool ratio_reached(wide_t part, wide_t whole, int64_t ratio)
+{
+    return part * NANO >= whole * ratio;
+}
+
 #endif

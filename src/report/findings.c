@@ -291,8 +291,9 @@ void finding_explain(const struct findings *findings, const struct finding *find
     add_line(out, "risk", finding->risk);
     add_line(out, "action", finding->action);
     add_line(out, "command", finding->command);
-    strbuf_addf(out, "\nrule %s: %s (docs/rules/%s.md)\n", rule->name, rule->thresholds,
-                rule->name);
+    strbuf_addf(out, "\nrule %s: ", rule->name);
+    rule_text(finding->rule, &findings->books->thresholds, out);
+    strbuf_addf(out, " (docs/rules/%s.md)\n", rule->name);
     struct grid *grid = grid_new();
     grid_column(grid, "EVIDENCE", GRID_NAME);
     grid_column(grid, "VALUE", GRID_NAME);

@@ -30,7 +30,16 @@ static void add_time(struct strbuf *out, const char *name, time_ms t)
     add_field(out, name, t > TIME_MIN ? str_of(time_format(t, text)) : STR_NONE);
 }
 
-static void add_finding(struct strbuf *out, const struct finding *finding)
+static void add_thresholds(struct strbuf *out, const struct findings *findings, enum rule_id rule)
+{
+    struct strbuf text = {0};
+    rule_text(rule, &findings->books->thresholds, &text);
+    add_field(out, "thresholds", strbuf_str(&text));
+    strbuf_release(&text);
+}
+
+static void add_finding(struct strbuf *out, const struct findings *findings,
+                        const struct finding *finding)
 {
     const struct rule *rule = &rules[finding->rule];
     strbuf_add(out, STR("    {"));
@@ -55,7 +64,7 @@ static void add_finding(struct strbuf *out, const struct finding *finding)
     add_field(out, "risk", finding->risk);
     add_field(out, "action", finding->action);
     add_field(out, "command", finding->command);
-    add_field(out, "thresholds", str_of(rule->thresholds));
+    add_thresholds(out, findings, finding->rule);
     strbuf_add(out, STR("\"evidence\": ["));
     for (size_t i = 0; i < finding->evidence_n; i++) {
         const struct evidence *evidence = &finding->evidence[i];
@@ -81,7 +90,7 @@ void findings_json(const struct findings_report *report, struct strbuf *out)
     strbuf_addf(out, "\"month_hours\": %d,\n  \"findings_total\": %zu,\n  \"findings\": [\n",
                 MONTH_HOURS, findings->n);
     for (size_t i = 0; i < n; i++) {
-        add_finding(out, &findings->items[i]);
+        add_finding(out, findings, &findings->items[i]);
         strbuf_add(out, str_of(i + 1 < n ? ",\n" : "\n"));
     }
     strbuf_add(out, STR("  ],\n  \"refused\": [\n"));

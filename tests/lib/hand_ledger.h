@@ -179,7 +179,7 @@ static inline struct findings *findings_of(void **state)
     must(store_begin(ledger->store, &failure));
     must(store_append(ledger->store, &ledger->batch, &failure));
     must(store_commit(ledger->store, NULL, &failure));
-    must(books_read(ledger->store, ledger->batch.hours, &ledger->books, &failure));
+    must(books_read(ledger->store, ledger->batch.hours, NULL, &ledger->books, &failure));
     ledger->findings = recommend(ledger->books, "USD");
     return ledger->findings;
 }
