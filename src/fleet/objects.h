@@ -1,7 +1,9 @@
 /* Kubernetes objects as facts: what a list (kubectl get -o json) or a watch says, handed to an
  * intake. Texts need to live only during the call. A list stands for the whole window: its nodes
- * are up and its pods run throughout, but for what their own times say. Times are TIME_MIN where
- * not known. cluster may be empty. Thread-safe (a lock). */
+ * are up and its pods run throughout, but for what their own times say. What a watch saw says when
+ * (struct observed). Times are TIME_MIN where not known. cluster may be empty. Thread-safe (a
+ * lock).
+ */
 #ifndef GPUTALLY_FLEET_OBJECTS_H
 #define GPUTALLY_FLEET_OBJECTS_H
 
@@ -12,6 +14,17 @@ struct resource_count {
     int64_t count;
 };
 
+/* Between which observations something was seen as it is said here. A node that changed comes once
+ * for each of its states, in order of time; a pod comes once. */
+struct observed {
+    time_ms lacked;      /* last observation before it that lacks the object; TIME_MIN: not known */
+    time_ms first, last; /* observations of it */
+    time_ms gone;        /* first observation after it that lacks the object; TIME_MAX: none yet */
+};
+/* The times that were observed, of a cluster: instants are spans of 1 ms. Called once a cluster and
+ * slice, before or after its objects; spans in order of time. */
+void intake_observed(struct intake *intake, struct str cluster, const struct span *spans, size_t n);
+
 struct node_object {
     struct str cluster, name, provider_id, internal_ip;
     time_ms created;
@@ -19,6 +32,7 @@ struct node_object {
     const struct label *labels;
     const struct resource_count *capacity, *allocatable;
     size_t labels_n, capacity_n, allocatable_n;
+    const struct observed *observed; /* NULL: of a list */
 };
 void intake_node(struct intake *intake, const struct node_object *node);
 
@@ -39,6 +53,7 @@ struct pod_object {
      * which only a ResourceSlice is known "UUID/profile/MIG-UUID"); exact as a label */
     const struct str *devices;
     size_t labels_n, annotations_n, containers_n, devices_n;
+    const struct observed *observed; /* NULL: of a list */
 };
 void intake_pod(struct intake *intake, const struct pod_object *pod);
 

@@ -199,9 +199,13 @@ static void on_pod(void *context, const struct kube_pod *pod)
 static void on_owner(void *context, const struct kube_owner *owner)
 {
     struct kube_file *f = context;
-    struct kube_owner object = {kept(f, owner->namespace), kept(f, owner->kind),
-                                kept(f, owner->name), kept(f, owner->owner_kind),
-                                kept(f, owner->owner_name)};
+    struct kube_owner object = {
+        .namespace = kept(f, owner->namespace),
+        .kind = kept(f, owner->kind),
+        .name = kept(f, owner->name),
+        .owner_kind = kept(f, owner->owner_kind),
+        .owner_name = kept(f, owner->owner_name),
+    };
     if (full(f))
         return;
     bool fresh;
@@ -281,8 +285,16 @@ static enum err read_file(struct kube_file *f, struct progress *progress, uint64
     struct input *input = NULL;
     struct kube_counts counts;
     char *buf = NULL;
-    struct kube_sink sink = {f,        on_node,  on_pod,  on_owner, on_namespace,
-                             on_slice, on_claim, on_fault};
+    struct kube_sink sink = {
+        .context = f,
+        .node = on_node,
+        .pod = on_pod,
+        .owner = on_owner,
+        .namespace = on_namespace,
+        .slice = on_slice,
+        .claim = on_claim,
+        .fault = on_fault,
+    };
     struct kube_reader *reader = kube_reader_new(&sink);
     time_ms last = 0;
     f->path_faults = 0;

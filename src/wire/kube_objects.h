@@ -45,9 +45,16 @@ struct kube_container {
     size_t requests_n;
 };
 
+struct kube_port {
+    struct str name;
+    uint16_t number;
+};
+
 struct kube_pod {
     struct str namespace, name, uid, node, phase;
     struct str owner_kind, owner_name; /* the controller */
+    struct str owner_api, owner_uid;   /* its apiVersion ("batch/v1") */
+    struct str priority_class, ip;
     time_ms created;
     time_ms scheduled; /* condition PodScheduled became True */
     time_ms started;   /* status.startTime: the kubelet took it */
@@ -60,12 +67,14 @@ struct kube_pod {
     const struct label *labels, *annotations;
     const struct kube_container *containers; /* init containers first, in their order */
     const struct str *claims;                /* names of its ResourceClaims, in its namespace */
-    size_t labels_n, annotations_n, containers_n, claims_n;
+    const struct kube_port *ports;           /* of its containers */
+    size_t labels_n, annotations_n, containers_n, claims_n, ports_n;
 };
 
 /* Any other object with a controller; namespace is empty for cluster-wide kinds. */
 struct kube_owner {
     struct str namespace, kind, name, owner_kind, owner_name;
+    struct str uid, owner_api, owner_uid;
 };
 
 struct kube_namespace {
@@ -98,6 +107,18 @@ struct kube_claim {
     size_t allocations_n, consumers_n;
 };
 
+struct kube_quota {
+    struct str namespace, name;
+    const struct kube_quantity *hard, *used; /* "requests.nvidia.com/gpu", "pods", … */
+    size_t hard_n, used_n;
+};
+
+struct kube_priority {
+    struct str name, preemption; /* PreemptLowerPriority, Never */
+    int64_t value;
+    bool global_default;
+};
+
 /* What could not be read, wholly or in part. */
 struct kube_fault {
     struct str text; /* "item 17 (Pod serving/a): startTime is no time" */
@@ -114,11 +135,13 @@ struct kube_sink {
     void (*slice)(void *context, const struct kube_slice *slice);
     void (*claim)(void *context, const struct kube_claim *claim);
     void (*fault)(void *context, const struct kube_fault *fault);
+    void (*quota)(void *context, const struct kube_quota *quota);
+    void (*priority)(void *context, const struct kube_priority *priority);
 };
 
 struct kube_counts {
     uint64_t documents, lists, items; /* items: whole ones, of any kind */
-    uint64_t nodes, pods, owners, namespaces, slices, claims, others;
+    uint64_t nodes, pods, owners, namespaces, slices, claims, quotas, priorities, others;
     uint64_t lost;   /* items that were not readable */
     uint64_t faults; /* fields that were not readable, in items that are kept */
 };

@@ -84,8 +84,16 @@ static struct seen read_pieces(const char *p, size_t n, size_t piece)
 {
     struct seen seen = {0};
     struct kube_counts counts;
-    struct kube_sink sink = {&seen,        on_node,  on_pod,   on_owner,
-                             on_namespace, on_slice, on_claim, on_fault};
+    struct kube_sink sink = {
+        .context = &seen,
+        .node = on_node,
+        .pod = on_pod,
+        .owner = on_owner,
+        .namespace = on_namespace,
+        .slice = on_slice,
+        .claim = on_claim,
+        .fault = on_fault,
+    };
     struct kube_reader *reader = kube_reader_new(&sink);
     for (size_t at = 0; at < n; at += piece)
         kube_reader_feed(reader, p + at, n - at < piece ? n - at : piece);

@@ -143,8 +143,16 @@ static void on_fault(void *context, const struct kube_fault *fault)
 static struct told read_in_pieces(struct str text, size_t piece)
 {
     struct told told = {0};
-    struct kube_sink sink = {&told.text,   on_node,  on_pod,   on_owner,
-                             on_namespace, on_slice, on_claim, on_fault};
+    struct kube_sink sink = {
+        .context = &told.text,
+        .node = on_node,
+        .pod = on_pod,
+        .owner = on_owner,
+        .namespace = on_namespace,
+        .slice = on_slice,
+        .claim = on_claim,
+        .fault = on_fault,
+    };
     struct kube_reader *reader = kube_reader_new(&sink);
     for (size_t at = 0; at < text.n; at += piece)
         kube_reader_feed(reader, text.p + at, text.n - at < piece ? text.n - at : piece);
