@@ -14,7 +14,9 @@
 struct collect {
     const struct collect_options *options;
     struct collect_report *report;
-    struct strbuf id; /* of the sources */
+    struct store *store; /* while the run has it */
+    struct strbuf id;    /* of the sources */
+    struct strbuf place; /* where the store keeps the position */
     struct position position;
     time_ms closed;     /* hours that end up to here are closed */
     time_ms asked_from; /* the books are complete from here on once the run is through */
@@ -34,6 +36,26 @@ struct collect {
 static bool stopped(const struct collect *run)
 {
     return progress_stopped(run->options->progress.stop);
+}
+
+/* The store, for as long as the run needs it. */
+static enum err take_store(struct collect *run, struct error *err)
+{
+    const struct collect_options *options = run->options;
+    run->store = options->store;
+    enum err e = ERR_OK;
+    if (!run->store)
+        e = options->lender->take(options->lender->context, options->names, &run->store, err);
+    if (e == ERR_OK)
+        store_use_book(run->store, options->book);
+    return e;
+}
+
+static void give_store(struct collect *run)
+{
+    if (!run->options->store)
+        run->options->lender->give(run->options->lender->context, run->store);
+    run->store = NULL;
 }
 
 /* Progress */
@@ -171,7 +193,7 @@ static void emit(void *context, const struct row_batch *batch)
     for (size_t i = 0; i < batch->notes_n; i++)
         emitting->partial |= batch->notes[i].kind == NOTE_PARTIAL;
     if (emitting->code == ERR_OK)
-        emitting->code = store_append(emitting->run->options->store, batch, &emitting->err);
+        emitting->code = store_append(emitting->run->store, batch, &emitting->err);
 }
 
 /* The carry of the slice before, if it is one that this engine can read. */
@@ -230,13 +252,6 @@ static void move_position(struct collect *run, struct str carry)
     }
 }
 
-static bool first_batch(void *context, const struct row_batch *batch)
-{
-    bool *has_rows = context;
-    *has_rows |= batch->rows_n > 0;
-    return !*has_rows;
-}
-
 /* Would booking replace rows by nothing? */
 static enum err is_loss(struct collect *run, const struct engine_stats *stats, bool *ret,
                         struct error *err)
@@ -244,13 +259,13 @@ static enum err is_loss(struct collect *run, const struct engine_stats *stats, b
     *ret = false;
     if (stats->samples > run->carried)
         return ERR_OK;
-    return store_read_rows(run->options->store, run->slice, first_batch, ret, err);
+    return store_has_rows(run->store, run->slice, ret, err);
 }
 
 static enum err book(struct collect *run, struct intake *intake, struct strbuf *carry,
                      struct error *err)
 {
-    struct store *store = run->options->store;
+    struct store *store = run->store;
     struct emitting emitting = {.run = run};
     struct engine_stats stats = {0};
     bool loss;
@@ -271,7 +286,7 @@ static enum err book(struct collect *run, struct intake *intake, struct strbuf *
     }
     if (e == ERR_OK) {
         move_position(run, strbuf_str(carry));
-        e = position_commit(store, strbuf_str(&run->id), &run->position, err);
+        e = position_commit(store, strbuf_str(&run->place), &run->position, err);
     }
     if (e != ERR_OK) {
         store_rollback(store);
@@ -294,7 +309,11 @@ static enum err run_slice(struct collect *run, struct error *err)
     run->carried = before.samples;
     enum err e = fetch_all(run, intake, restored, err);
     if (e == ERR_OK)
+        e = take_store(run, err);
+    if (e == ERR_OK) {
         e = book(run, intake, &carry, err);
+        give_store(run);
+    }
     intake_free(intake);
     if (e != ERR_OK) {
         strbuf_release(&carry);
@@ -310,7 +329,6 @@ static enum err run_slice(struct collect *run, struct error *err)
 /* Some hours are booked, and then a source failed: say so in the books, over what is missing. */
 static void note_failure(struct collect *run, const struct error *err)
 {
-    struct store *store = run->options->store;
     struct note note = {.kind = NOTE_PARTIAL,
                         .subject = names_put(run->options->names, strbuf_str(&run->id)),
                         .text = names_put(run->options->names, str_of(err->text)),
@@ -321,12 +339,15 @@ static void note_failure(struct collect *run, const struct error *err)
                               .hours = {run->slice.from, run->hours.to},
                               .notes = &note,
                               .notes_n = 1};
-    if (run->report->booked.from >= run->report->booked.to || store_begin(store, NULL) != ERR_OK)
+    if (run->report->booked.from >= run->report->booked.to || take_store(run, NULL) != ERR_OK)
         return;
-    if (store_append(store, &batch, NULL) != ERR_OK ||
-        position_commit(store, strbuf_str(&run->id), &run->position, NULL) != ERR_OK)
-        store_rollback(store);
-    run->report->partial = true;
+    if (store_begin(run->store, NULL) == ERR_OK) {
+        if (store_append(run->store, &batch, NULL) != ERR_OK ||
+            position_commit(run->store, strbuf_str(&run->place), &run->position, NULL) != ERR_OK)
+            store_rollback(run->store);
+        run->report->partial = true;
+    }
+    give_store(run);
 }
 
 static bool of_a_source(enum err code)
@@ -375,6 +396,22 @@ static enum err run_hours(struct collect *run, struct error *err)
     return run_slices(run, err);
 }
 
+static enum err read_position(struct collect *run, struct error *err)
+{
+    const struct collect_options *options = run->options;
+    position_source_id(options->sources, options->sources_n, &run->id);
+    if (options->book.n)
+        position_book_id(options->book, &run->place);
+    else
+        strbuf_add(&run->place, strbuf_str(&run->id));
+    enum err e = take_store(run, err);
+    if (e != ERR_OK)
+        return e;
+    e = position_read(run->store, strbuf_str(&run->place), &run->position, err);
+    give_store(run);
+    return e;
+}
+
 enum err collect_run(const struct collect_options *options, struct collect_report *ret,
                      struct error *err)
 {
@@ -383,8 +420,7 @@ enum err collect_run(const struct collect_options *options, struct collect_repor
     time_ms settle = options->settle_ms ? options->settle_ms : COLLECT_SETTLE_MS;
     run.closed = settle < 0 ? TIME_MAX : hour_floor(now - settle);
     *ret = (struct collect_report){.booked = {options->window.from, options->window.from}};
-    position_source_id(options->sources, options->sources_n, &run.id);
-    enum err e = position_read(options->store, strbuf_str(&run.id), &run.position, err);
+    enum err e = read_position(&run, err);
     ret->settings_changed = e == ERR_OK && run.position.known && options->settings.n &&
                             !str_eq(strbuf_str(&run.position.settings), options->settings);
     if (e == ERR_OK && choose_hours(&run))
@@ -395,5 +431,6 @@ enum err collect_run(const struct collect_options *options, struct collect_repor
     position_release(&run.position);
     strbuf_release(&run.carry);
     strbuf_release(&run.id);
+    strbuf_release(&run.place);
     return e;
 }

@@ -35,10 +35,24 @@
 #define COLLECT_BUDGET_BYTES ((size_t)144 << 20)
 #define COLLECT_SAMPLE_BYTES 12 /* that a sample takes until it is booked */
 
+/* A store that several runs share, each on a thread of its own: a run takes it while it books, and
+ * gives it back while it waits for its sources. take: blocks until it is free, and makes the store
+ * speak the ids of the run's names. Whatever take fails with ends the run. */
+struct collect_lender {
+    void *context;
+    enum err (*take)(void *context, struct names *names, struct store **ret, struct error *err);
+    void (*give)(void *context, struct store *store);
+};
+
 struct collect_options {
     struct source **sources; /* all feed one ledger */
     size_t sources_n;
-    struct store *store;
+    struct store *store;                 /* NULL: lent by */
+    const struct collect_lender *lender; /* this one */
+    /* Of the store's books, the one that is written; other books stay as they are. A book with a
+     * name is one set of sources, whichever these are at the time: they may move, and are taken up
+     * from the book's watermark. In the book without a name each set has a watermark of its own. */
+    struct str book;
     struct names *names;
     struct engine_options engine;
     struct span window;  /* whole hours */

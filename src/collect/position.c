@@ -27,6 +27,12 @@ void position_source_id(struct source *const *sources, size_t n, struct strbuf *
     free(ids);
 }
 
+/* No source's name ends so. */
+void position_book_id(struct str book, struct strbuf *ret)
+{
+    strbuf_addf(ret, "%.*s #book", STR_ARG(book));
+}
+
 /* "MARK BEGUN\n" and the engine's bytes. */
 static bool split_carry(struct str text, time_ms *ret_begun, struct str *ret_carry)
 {

@@ -15,6 +15,8 @@ struct position {
 
 /* A name that does not depend on the order of the sources. Appends to ret. */
 void position_source_id(struct source *const *sources, size_t n, struct strbuf *ret);
+/* The name that a book with a name has its position under. Appends to ret. */
+void position_book_id(struct str book, struct strbuf *ret);
 
 /* A source that never booked gives known = false; so does what another version left. */
 enum err position_read(struct store *store, struct str source, struct position *ret,

@@ -343,8 +343,11 @@ static enum err keys_of(struct store *store, struct span span, int64_t **ret, si
     sqlite3_bind_int64(find, 1, block_key(day_of(span.from), 0));
     sqlite3_bind_int64(find, 2, block_key(day_of(span.to - 1) + 1, 0));
     int rc;
-    while ((rc = sqlite3_step(find)) == SQLITE_ROW)
-        mem_push(*ret, *ret_n, room, sqlite3_column_int64(find, 0));
+    while ((rc = sqlite3_step(find)) == SQLITE_ROW) {
+        int64_t key = sqlite3_column_int64(find, 0);
+        if (places_is_written(store, key & ((1 << PLACE_BITS) - 1)))
+            mem_push(*ret, *ret_n, room, key);
+    }
     enum err code = rc == SQLITE_DONE ? ERR_OK : db_fail(store, rc, "reading GPU hours", err);
     sqlite3_reset(find);
     return code;

@@ -17,8 +17,8 @@
     X(COMMIT, "COMMIT")                                                                            \
     X(NAMES_AFTER, "SELECT id, text FROM name WHERE id > ?1 ORDER BY id")                          \
     X(NAME_ADD, "INSERT INTO name(id, text) VALUES(?1, ?2)")                                       \
-    X(PLACES_AFTER, "SELECT id, cluster, node FROM place WHERE id > ?1 ORDER BY id")               \
-    X(PLACE_ADD, "INSERT INTO place(id, cluster, node) VALUES(?1, ?2, ?3)")                        \
+    X(PLACES_AFTER, "SELECT id, cluster, node, book FROM place WHERE id > ?1 ORDER BY id")         \
+    X(PLACE_ADD, "INSERT INTO place(id, cluster, node, book) VALUES(?1, ?2, ?3, ?4)")              \
     X(BLOCK_GET, "SELECT data FROM block WHERE key = ?1")                                          \
     X(BLOCK_PUT, "INSERT OR REPLACE INTO block(key, hours, data) VALUES(?1, ?2, ?3)")              \
     X(BLOCK_DROP, "DELETE FROM block WHERE key = ?1")                                              \
@@ -42,15 +42,18 @@
     X(GPU_HOURS_GET, "SELECT data FROM gpu_hours WHERE key = ?1")                                  \
     X(GPU_HOURS_PUT, "INSERT OR REPLACE INTO gpu_hours(key, data) VALUES(?1, ?2)")                 \
     X(GPU_HOURS_DROP, "DELETE FROM gpu_hours WHERE key = ?1")                                      \
-    X(NOTE_PUT, "INSERT OR REPLACE INTO note(kind, subject, text, first, past, count) "            \
-                "VALUES(?1, ?2, ?3, ?4, ?5, ?6)")                                                  \
+    X(NOTE_PUT, "INSERT OR REPLACE INTO note(kind, subject, text, first, past, count, book) "      \
+                "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)")                                              \
     X(NOTES_OF, "SELECT kind, subject, text, count, first, past FROM note "                        \
-                "WHERE past > ?1 AND first < ?2 ORDER BY first, past, kind, subject, text")        \
-    X(NOTES_DROP, "DELETE FROM note WHERE first >= ?1 AND past <= ?2")                             \
+                "WHERE past > ?1 AND first < ?2 ORDER BY first, past, kind, subject, text, book")  \
+    X(NOTES_DROP,                                                                                  \
+      "DELETE FROM note WHERE first >= ?1 AND past <= ?2 AND (?3 IS NULL OR book = ?3)")           \
     X(NOTES_CUT_TAIL,                                                                              \
-      "UPDATE OR REPLACE note SET past = ?1 WHERE first < ?1 AND past > ?1 AND past <= ?2")        \
+      "UPDATE OR REPLACE note SET past = ?1 WHERE first < ?1 AND past > ?1 AND past <= ?2 "        \
+      "AND (?3 IS NULL OR book = ?3)")                                                             \
     X(NOTES_CUT_HEAD,                                                                              \
-      "UPDATE OR REPLACE note SET first = ?2 WHERE first >= ?1 AND first < ?2 AND past > ?2")      \
+      "UPDATE OR REPLACE note SET first = ?2 WHERE first >= ?1 AND first < ?2 AND past > ?2 "      \
+      "AND (?3 IS NULL OR book = ?3)")                                                             \
     X(PROGRESS_PUT, "INSERT OR REPLACE INTO progress(source, watermark, carry, settings) "         \
                     "VALUES(?1, ?2, ?3, ?4)")                                                      \
     X(PROGRESS_GET, "SELECT watermark, carry, settings FROM progress WHERE source = ?1")
@@ -78,7 +81,8 @@ struct place {
 #define PLACE_BITS 24
 struct places {
     struct place *items; /* [id - 1] */
-    size_t n, room;
+    name_t *books;       /* [id - 1]: the book that it is of */
+    size_t n, room, books_n, books_room;
     size_t committed_n;
     uint32_t *table; /* id; 0 free */
     size_t mask;
@@ -110,6 +114,8 @@ struct store {
     struct dictionary dictionary;
     sqlite3_stmt *statements[STATEMENT_COUNT];
     struct places places;
+    name_t book;    /* that is written */
+    bool all_books; /* are cleared */
     struct pending pending;
     int64_t *dirty_days; /* whose roll-ups do not equal their blocks yet */
     size_t dirty_days_n, dirty_days_room;
@@ -155,6 +161,9 @@ void store_read_end(struct store *store);
 enum err places_refresh(struct store *store, struct error *err);
 enum err places_put(struct store *store, struct place place, uint32_t *ret, struct error *err);
 bool places_get(const struct store *store, int64_t id, struct place *ret);
+/* Is it of the book that is written (or of any, while all are cleared)? Unknown places are: who
+ * opens them says that the file is damaged. */
+bool places_is_written(const struct store *store, int64_t id);
 void places_committed(struct store *store);
 void places_rolled_back(struct store *store);
 void places_release(struct store *store);

@@ -3,13 +3,14 @@
  * done; application_id says that the file is ours at all.
  *
  *   name      the texts of names that last, once; ids are 1, 2, … without holes
- *   place     the nodes (cluster and node as ids of names); ids likewise
+ *   place     the nodes (cluster and node as ids of names) of the books (likewise; 0 is the one
+ *             without a name); ids likewise
  *   block     rows and node-hours of a place's UTC day, packed (block.h): key is (day x 2^24 +
  *             place) x 2^5, hours has a bit for each hour of the day that there is anything of
  *   segment   the same of days in progress: hours of a place's day, key + a number from 1
  *   gpu_hours what the GPUs of a place did in a UTC day (device_hours.c); key is day x 2^24 + place
  *   day       roll-ups of a UTC day (rollup.c): sums by team and the like, and what its nodes cost
- *   note      what sources had to say about hours
+ *   note      what sources had to say about hours of a book
  *   progress  how far each set of sources is booked, and what its next run needs to know */
 #include "store/internal.h"
 
@@ -31,6 +32,13 @@ static const char *const steps[] = {
     "CREATE TABLE progress(source TEXT PRIMARY KEY, watermark INTEGER NOT NULL,"
     "  carry BLOB NOT NULL, settings TEXT NOT NULL) STRICT;",
     "CREATE TABLE gpu_hours(key INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;",
+    "ALTER TABLE place ADD COLUMN book INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE note RENAME TO old_note;"
+    "CREATE TABLE note(kind INTEGER NOT NULL, subject TEXT NOT NULL, text TEXT NOT NULL,"
+    "  first INTEGER NOT NULL, past INTEGER NOT NULL, count INTEGER NOT NULL, book TEXT NOT NULL,"
+    "  PRIMARY KEY(first, past, kind, subject, text, book)) STRICT, WITHOUT ROWID;"
+    "INSERT INTO note SELECT kind, subject, text, first, past, count, '' FROM old_note;"
+    "DROP TABLE old_note;",
 };
 #define VERSION (int)(sizeof steps / sizeof *steps)
 

@@ -21,6 +21,7 @@ enum err notes_put(struct store *store, const struct note *notes, size_t n, stru
         sqlite3_bind_int64(put, 4, notes[i].from);
         sqlite3_bind_int64(put, 5, notes[i].to);
         sqlite3_bind_int64(put, 6, notes[i].count);
+        bind_name(store, put, 7, store->book);
         code = db_run(store, put, "writing a note", err);
     }
     return code;
@@ -36,6 +37,10 @@ enum err notes_clear(struct store *store, struct span hours, struct error *err)
             return ERR_STORE;
         sqlite3_bind_int64(step, 1, hours.from);
         sqlite3_bind_int64(step, 2, hours.to);
+        if (store->all_books)
+            sqlite3_bind_null(step, 3);
+        else
+            bind_name(store, step, 3, store->book);
         enum err code = db_run(store, step, "clearing notes", err);
         if (code)
             return code;

@@ -130,6 +130,66 @@ static int by_place(const void *a, const void *b, void *names)
     return row_key_cmp(names, &left, &right);
 }
 
+static uint32_t hours_of(const struct row_batch *batch, int64_t day)
+{
+    uint32_t hours = 0;
+    for (size_t i = 0; i < batch->rows_n; i++)
+        hours |= 1u << ((batch->rows[i].key.hour - day * DAY_MS) / HOUR_MS);
+    for (size_t i = 0; i < batch->node_hours_n; i++)
+        hours |= 1u << ((batch->node_hours[i].hour - day * DAY_MS) / HOUR_MS);
+    return hours;
+}
+
+static int by_key(const void *a, const void *b, void *names)
+{
+    const struct row *left = a, *right = b;
+    return row_key_cmp(names, &left->key, &right->key);
+}
+
+static int by_hour(const void *a, const void *b)
+{
+    const struct node_hour *left = a, *right = b;
+    return (left->hour > right->hour) - (left->hour < right->hour);
+}
+
+/* Move what the others have into the first of n. */
+static void join(struct row_batch *to, size_t n, struct names *names)
+{
+    for (struct row_batch *from = to + 1; from < to + n; from++) {
+        for (size_t i = 0; i < from->rows_n; i++)
+            mem_push(to->rows, to->rows_n, to->rows_room, from->rows[i]);
+        for (size_t i = 0; i < from->node_hours_n; i++)
+            mem_push(to->node_hours, to->node_hours_n, to->node_hours_room, from->node_hours[i]);
+        row_batch_clear(from);
+    }
+    if (to->rows_n)
+        qsort_r(to->rows, to->rows_n, sizeof *to->rows, by_key, names);
+    if (to->node_hours_n)
+        qsort(to->node_hours, to->node_hours_n, sizeof *to->node_hours, by_hour);
+}
+
+/* Blocks in order of place. Segments of a place have no hour in common; a node that is in two books
+ * is in two blocks, whose rows must come in one order. */
+static void order_blocks(struct day_rows *rows)
+{
+    struct names *names = rows->store->names;
+    if (rows->n)
+        qsort_r(rows->blocks, rows->n, sizeof *rows->blocks, by_place, names);
+    for (size_t from = 0, to; from < rows->n; from = to) {
+        uint32_t seen = 0;
+        bool common = false;
+        for (to = from; to < rows->n; to++) {
+            if (to > from && by_place(&rows->blocks[from], &rows->blocks[to], names) != 0)
+                break;
+            uint32_t hours = hours_of(&rows->blocks[to], rows->day);
+            common |= (seen & hours) != 0;
+            seen |= hours;
+        }
+        if (common)
+            join(&rows->blocks[from], to - from, names);
+    }
+}
+
 static bool emit_hour(struct day_rows *rows, time_ms hour, size_t *row_at, size_t *node_hour_at,
                       struct row_batch *out, store_row_fn each, void *context)
 {
@@ -159,8 +219,7 @@ static bool emit_hour(struct day_rows *rows, time_ms hour, size_t *row_at, size_
 static bool emit_hours(struct day_rows *rows, uint32_t hours, struct row_batch *out,
                        store_row_fn each, void *context)
 {
-    if (rows->n)
-        qsort_r(rows->blocks, rows->n, sizeof *rows->blocks, by_place, rows->store->names);
+    order_blocks(rows);
     size_t *at = mem_zalloc(2 * rows->n, sizeof *at);
     bool more = true;
     for (uint32_t rest = hours; rest && more; rest &= rest - 1)

@@ -35,6 +35,19 @@ enum err store_open(const char *path, enum store_mode mode, struct names *names,
     return ERR_OK;
 }
 
+enum err store_use_names(struct store *store, struct names *names, struct error *err)
+{
+    invariant(!store->writing && !store->reading_depth);
+    dictionary_release(store);
+    places_release(store);
+    days_forget(store);
+    row_batch_clear(&store->merged);
+    store->names = names;
+    store->book = NAME_NONE;
+    enum err code = dictionary_refresh(store, err);
+    return code ? code : places_refresh(store, err);
+}
+
 struct names *store_names(const struct store *store)
 {
     return store->names;
@@ -406,6 +419,7 @@ enum err store_append(struct store *store, const struct row_batch *batch, struct
     return code;
 }
 
+/* Blocks of the book that is written which have some of the day's hours. */
 static enum err cells_with_hours(struct store *store, const struct day *day, int64_t **keys,
                                  size_t *n, size_t *room, struct error *err)
 {
@@ -415,9 +429,12 @@ static enum err cells_with_hours(struct store *store, const struct day *day, int
     sqlite3_bind_int64(find, 1, cell_key(day->day, 0, 0));
     sqlite3_bind_int64(find, 2, cell_key(day->day + 1, 0, 0));
     int rc;
-    while ((rc = sqlite3_step(find)) == SQLITE_ROW)
-        if ((uint32_t)sqlite3_column_int64(find, 1) & day->hours)
-            mem_push(*keys, *n, *room, sqlite3_column_int64(find, 0));
+    while ((rc = sqlite3_step(find)) == SQLITE_ROW) {
+        int64_t key = sqlite3_column_int64(find, 0);
+        if ((uint32_t)sqlite3_column_int64(find, 1) & day->hours &&
+            places_is_written(store, cell_place(key)))
+            mem_push(*keys, *n, *room, key);
+    }
     enum err code = rc == SQLITE_DONE ? ERR_OK : db_fail(store, rc, "reading rows", err);
     sqlite3_reset(find);
     return code;
@@ -440,29 +457,74 @@ static enum err clear_cell(struct store *store, int64_t key, struct span hours, 
     return code ? code : put_cell(store, key, rest, err);
 }
 
+static enum err cells_of_hours(struct store *store, struct span hours, int64_t **keys, size_t *n,
+                               struct error *err)
+{
+    size_t room = 0, days_n = 0;
+    struct day *days = NULL;
+    enum err code = store_days(store, hours, &days, &days_n, err);
+    for (size_t i = 0; i < days_n && !code; i++) {
+        days[i].hours &= hours_in_day(hours, days[i].day);
+        if (days[i].hours)
+            code = cells_with_hours(store, &days[i], keys, n, &room, err);
+    }
+    free(days);
+    return code;
+}
+
 enum err store_clear_hours(struct store *store, struct span hours, struct error *err)
 {
     invariant(store->writing);
     int64_t *keys = NULL;
-    size_t n = 0, room = 0, days_n = 0;
-    struct day *days = NULL;
+    size_t n = 0;
     enum err code = notes_clear(store, hours, err);
     if (!code)
         code = device_hours_clear(store, hours, err);
     if (!code)
         code = store_settle(store, err); /* what was appended before is cleared too */
     if (!code)
-        code = store_days(store, hours, &days, &days_n, err);
-    for (size_t i = 0; i < days_n && !code; i++) {
-        days[i].hours &= hours_in_day(hours, days[i].day);
-        if (days[i].hours)
-            code = cells_with_hours(store, &days[i], &keys, &n, &room, err);
-    }
+        code = cells_of_hours(store, hours, &keys, &n, err);
     for (size_t i = 0; i < n && !code; i++)
         code = clear_cell(store, keys[i], hours, err);
     free(keys);
-    free(days);
     return code;
+}
+
+static enum err has_rows(struct store *store, int64_t key, struct span hours, bool *ret,
+                         struct error *err)
+{
+    struct place place;
+    if (!places_get(store, cell_place(key), &place))
+        return db_corrupt(store, "a block of an unknown node", err);
+    row_batch_clear(&store->merged);
+    enum err code = read_cell(store, key, place, &store->merged, err);
+    for (size_t i = 0; i < store->merged.rows_n && !*ret; i++) {
+        time_ms hour = store->merged.rows[i].key.hour;
+        *ret = hour >= hours.from && hour < hours.to;
+    }
+    return code;
+}
+
+enum err store_has_rows(struct store *store, struct span hours, bool *ret, struct error *err)
+{
+    int64_t *keys = NULL;
+    size_t n = 0;
+    *ret = false;
+    enum err code = store_read_begin(store, err);
+    if (code)
+        return code;
+    code = cells_of_hours(store, hours, &keys, &n, err);
+    for (size_t i = 0; i < n && !code && !*ret; i++)
+        code = has_rows(store, keys[i], hours, ret, err);
+    store_read_end(store);
+    free(keys);
+    return code;
+}
+
+void store_use_book(struct store *store, struct str book)
+{
+    invariant(!store->writing);
+    store->book = names_put(store->names, book);
 }
 
 enum err store_retain(struct store *store, time_ms before, struct error *err)
@@ -476,6 +538,8 @@ enum err store_retain(struct store *store, time_ms before, struct error *err)
     code = store_begin(store, err);
     if (code)
         return code;
+    store->all_books = true;
     code = store_clear_hours(store, (struct span){extent.from, hour_floor(before)}, err);
+    store->all_books = false;
     return code ? (store_rollback(store), code) : store_commit(store, NULL, err);
 }

@@ -21,12 +21,22 @@ enum store_mode { STORE_READ, STORE_WRITE };
 enum err store_open(const char *path, enum store_mode mode, struct names *names, struct store **ret,
                     struct error *err);
 struct names *store_names(const struct store *store); /* those it was opened with */
+/* Speak the ids of `names` from here on, outside of transactions; ids of the names before mean
+ * nothing any more, and the book is the one without a name. For a handle that lives long: names of
+ * pods come and go, and `struct names` forgets none. After an error only closing works. */
+enum err store_use_names(struct store *store, struct names *names, struct error *err);
 void store_close(struct store *store); /* NULL is fine; rolls an open transaction back */
+
+/* Several sets of sources (clusters) may keep their books in one database, each under a name; the
+ * first of a database has none. What is written, cleared and looked at by store_has_rows is of one
+ * book, and leaves the others as they are; everything else reads all books together. The same node
+ * in two books is there twice. Outside of transactions. */
+void store_use_book(struct store *store, struct str book);
 
 /* Write: begin, any number of appends, then commit (or rollback). The writer thread only. */
 enum err store_begin(struct store *store, struct error *err);
-/* Forget every row, node-hour and note of [hours.from, hours.to) of the cluster source; a booking
- * of hours begins so, since a node that was there may be gone. */
+/* Forget every row, node-hour and note of [hours.from, hours.to) of the book; a booking of hours
+ * begins so, since a node that was there may be gone. */
 enum err store_clear_hours(struct store *store, struct span hours, struct error *err);
 enum err store_append(struct store *store, const struct row_batch *batch, struct error *err);
 /* The source's books are closed up to `watermark`; carry: what the next run needs to know (opaque,
@@ -80,10 +90,14 @@ enum err store_read_namespace_hours(struct store *store, struct span hours,
                                     store_namespace_hours_fn each, void *context,
                                     struct error *err);
 
+/* Has the book rows of [hours.from, hours.to)? */
+enum err store_has_rows(struct store *store, struct span hours, bool *ret, struct error *err);
+
 /* First and past-last hour that has rows; ERR_NOT_FOUND where it is empty. */
 enum err store_extent(struct store *store, struct span *ret, struct error *err);
 
-/* Drop hours before `before` (rounded down to an hour), in a transaction of its own. */
+/* Drop hours before `before` (rounded down to an hour) of all books, in a transaction of its own.
+ */
 enum err store_retain(struct store *store, time_ms before, struct error *err);
 
 /* Read everything: the file is sound, sums equal their rows, and the rows of every node and hour

@@ -154,21 +154,20 @@ static struct sums scan_sums(struct store *store, struct span hours, enum scan_d
 }
 
 /* Rows of any window, and sums of the same three ways, equal the model's. */
-static void assert_equals_model(struct store *store, const struct row_batch *model,
-                                struct span window)
+static void cut(struct row_batch *model, struct span window)
 {
-    struct row_batch got = {.names = model->names}, expected = {.names = model->names};
+    model_clear(model, (struct span){TIME_MIN, window.from}, NULL);
+    model_clear(model, (struct span){window.to, TIME_MAX}, NULL);
+}
+
+static void assert_sums(struct store *store, const struct row_batch *expected, struct span window)
+{
     struct sums want = {0};
-    model_copy(&expected, model);
-    model_clear(&expected, (struct span){TIME_MIN, window.from}, NULL);
-    model_clear(&expected, (struct span){window.to, TIME_MAX}, NULL);
-    must(store_read_rows(store, window, collect, &got, &failure));
-    assert_same_rows(&got, &expected);
-    for (size_t i = 0; i < expected.rows_n; i++)
-        figures_add_row(&want.figures, &expected.rows[i]);
-    want.node_hours = expected.node_hours_n;
-    for (size_t i = 0; i < expected.node_hours_n; i++)
-        want.booked += expected.node_hours[i].booked;
+    for (size_t i = 0; i < expected->rows_n; i++)
+        figures_add_row(&want.figures, &expected->rows[i]);
+    want.node_hours = expected->node_hours_n;
+    for (size_t i = 0; i < expected->node_hours_n; i++)
+        want.booked += expected->node_hours[i].booked;
     for (int detail = SCAN_TEAMS; detail <= SCAN_ROWS; detail++) {
         struct sums sums = scan_sums(store, window, (enum scan_detail)detail);
         if (memcmp(&sums.figures, &want.figures, sizeof want.figures) != 0)
@@ -177,6 +176,17 @@ static void assert_equals_model(struct store *store, const struct row_batch *mod
         assert_int_equal(sums.node_hours, want.node_hours);
         assert_int_equal(sums.booked, want.booked);
     }
+}
+
+static void assert_equals_model(struct store *store, const struct row_batch *model,
+                                struct span window)
+{
+    struct row_batch got = {.names = model->names}, expected = {.names = model->names};
+    model_copy(&expected, model);
+    cut(&expected, window);
+    must(store_read_rows(store, window, collect, &got, &failure));
+    assert_same_rows(&got, &expected);
+    assert_sums(store, &expected, window);
     must(store_verify(store, &failure));
     row_batch_release(&got);
     row_batch_release(&expected);
@@ -266,6 +276,124 @@ static void any_order_of_commits_and_reopenings_equals_the_model(void **state)
         row_batch_release(&tried);
         names_free(names);
     }
+}
+
+/* What is read of two books: the rows of both, in one order. */
+static void assert_equals_both(struct store *store, const struct row_batch *models)
+{
+    struct span all = {H0, H0 + 200 * HOUR_MS};
+    struct row_batch got = {.names = models->names}, both = {.names = models->names};
+    model_copy(&both, &models[0]);
+    collect(&both, &models[1]);
+    must(store_read_rows(store, all, collect, &got, &failure));
+    assert_int_equal(got.rows_n, both.rows_n);
+    assert_int_equal(got.node_hours_n, both.node_hours_n);
+    for (size_t i = 1; i < got.rows_n; i++)
+        assert_true(row_key_cmp(got.names, &got.rows[i - 1].key, &got.rows[i].key) <= 0);
+    assert_sums(store, &both, all);
+    must(store_verify(store, &failure));
+    row_batch_release(&got);
+    row_batch_release(&both);
+}
+
+/* Both have the same nodes and hours. */
+static void books_in_one_database_leave_each_other_alone(void **state)
+{
+    (void)state;
+    struct dice dice = {dice_seed()};
+    struct str titles[] = {STR_NONE, STR("prod")};
+    for (int run = 0; run < 6; run++) {
+        struct names *names = names_new();
+        struct row_batch models[2] = {{.names = names}, {.names = names}};
+        struct store *store;
+        must(store_open(path, STORE_WRITE, names, &store, &failure));
+        for (int round = 0; round < 12; round++) {
+            struct row_batch tried = {.names = names};
+            uint64_t book = dice_below(&dice, 2);
+            model_copy(&tried, &models[book]);
+            store_use_book(store, titles[book]);
+            must(store_begin(store, &failure));
+            struct row_batch batch = {.names = names};
+            for (int n = 0; n < 4; n++) {
+                struct span hours = random_window(&dice);
+                if (dice_chance(&dice, 40)) {
+                    must(store_clear_hours(store, hours, &failure));
+                    model_clear(&tried, hours, NULL);
+                }
+                random_batch(&dice, &batch, hours);
+                must(store_append(store, &batch, &failure));
+                model_append(&tried, &batch);
+            }
+            row_batch_release(&batch);
+            if (dice_chance(&dice, 20)) {
+                store_rollback(store);
+            } else {
+                must(store_commit(store, NULL, &failure));
+                model_copy(&models[book], &tried);
+            }
+            row_batch_release(&tried);
+            if (dice_chance(&dice, 20)) {
+                store_close(store);
+                must(store_open(path, STORE_WRITE, names, &store, &failure));
+            }
+            assert_equals_both(store, models);
+        }
+        uint64_t goes = dice_below(&dice, 2);
+        struct span all = {H0, H0 + 200 * HOUR_MS};
+        bool there;
+        store_use_book(store, titles[goes]);
+        must(store_begin(store, &failure));
+        must(store_clear_hours(store, all, &failure));
+        must(store_commit(store, NULL, &failure));
+        assert_equals_model(store, &models[1 - goes], all);
+        must(store_has_rows(store, all, &there, &failure));
+        assert_false(there);
+        store_use_book(store, titles[1 - goes]);
+        must(store_has_rows(store, all, &there, &failure));
+        assert_int_equal(there, models[1 - goes].rows_n > 0);
+        must(store_retain(store, all.to, &failure)); /* of all books */
+        row_batch_clear(&models[0]);
+        row_batch_clear(&models[1]);
+        assert_equals_both(store, models);
+        store_close(store);
+        unlink(path);
+        row_batch_release(&models[0]);
+        row_batch_release(&models[1]);
+        names_free(names);
+    }
+}
+
+/* A service keeps its handle for years, and names only as long as it needs them. */
+static void a_handle_can_speak_new_names(void **state)
+{
+    (void)state;
+    struct dice dice = {dice_seed()};
+    struct store *store = NULL;
+    struct names *old = names_new();
+    struct span hours = {H0, H0 + 10 * HOUR_MS};
+    must(store_open(path, STORE_WRITE, old, &store, &failure));
+    for (int round = 0; round < 5; round++) {
+        struct names *names = names_new();
+        names_put(names, STR("so that ids differ"));
+        must(store_use_names(store, names, &failure));
+        names_free(old);
+        struct row_batch batch = {.names = names}, got = {.names = names};
+        random_batch(&dice, &batch, hours);
+        store_use_book(store, STR("prod"));
+        must(store_begin(store, &failure));
+        must(store_clear_hours(store, hours, &failure));
+        must(store_append(store, &batch, &failure));
+        must(store_commit(store, NULL, &failure));
+        must(store_read_rows(store, hours, collect, &got, &failure));
+        assert_same_rows(&got, &batch);
+        must(store_verify(store, &failure));
+        row_batch_release(&batch);
+        row_batch_release(&got);
+        old = names;
+    }
+    store_close(store);
+    unlink(path);
+    names_free(old);
 }
 
 /* Names have other ids in another process: the rows must be the same by their texts. */
@@ -489,6 +617,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_order_of_commits_and_reopenings_equals_the_model),
+        cmocka_unit_test(books_in_one_database_leave_each_other_alone),
+        cmocka_unit_test(a_handle_can_speak_new_names),
         cmocka_unit_test(another_process_reads_the_same_rows),
         cmocka_unit_test(progress_and_carry_move_with_the_rows),
         cmocka_unit_test(notes_come_back_and_go_with_their_hours),
