@@ -42,6 +42,14 @@
     X(GPU_HOURS_GET, "SELECT data FROM gpu_hours WHERE key = ?1")                                  \
     X(GPU_HOURS_PUT, "INSERT OR REPLACE INTO gpu_hours(key, data) VALUES(?1, ?2)")                 \
     X(GPU_HOURS_DROP, "DELETE FROM gpu_hours WHERE key = ?1")                                      \
+    X(LOAD_HOURS, "SELECT day, place, data FROM load_hours "                                       \
+                  "WHERE kind = ?1 AND day >= ?2 AND day <= ?3 ORDER BY day, place")               \
+    X(LOAD_HOURS_KEYS, "SELECT day, place FROM load_hours "                                        \
+                       "WHERE kind = ?1 AND day >= ?2 AND day <= ?3")                              \
+    X(LOAD_HOURS_GET, "SELECT data FROM load_hours WHERE kind = ?1 AND day = ?2 AND place = ?3")   \
+    X(LOAD_HOURS_PUT,                                                                              \
+      "INSERT OR REPLACE INTO load_hours(kind, day, place, data) VALUES(?1, ?2, ?3, ?4)")          \
+    X(LOAD_HOURS_DROP, "DELETE FROM load_hours WHERE kind = ?1 AND day = ?2 AND place = ?3")       \
     X(NOTE_PUT, "INSERT OR REPLACE INTO note(kind, subject, text, first, past, count, book) "      \
                 "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)")                                              \
     X(NOTES_OF, "SELECT kind, subject, text, count, first, past FROM note "                        \
@@ -233,6 +241,11 @@ uint32_t hours_in_day(struct span span, int64_t day);
 /* device_hours.c: what GPUs did, of the nodes and hours of a batch; and of all nodes. */
 enum err device_hours_put(struct store *store, const struct row_batch *batch, struct error *err);
 enum err device_hours_clear(struct store *store, struct span hours, struct error *err);
+
+/* load_hours.c: what hosts, workloads and namespaces did; likewise. */
+enum err load_hours_put(struct store *store, const struct row_batch *batch, struct error *err);
+enum err load_hours_clear(struct store *store, struct span hours, struct error *err);
+enum err load_hours_verify(struct store *store, struct error *err); /* all can be read */
 
 /* notes.c. A note that the cleared hours cut keeps its count, over the hours that are left. */
 enum err notes_put(struct store *store, const struct note *notes, size_t n, struct error *err);

@@ -9,6 +9,8 @@
  *             place) x 2^5, hours has a bit for each hour of the day that there is anything of
  *   segment   the same of days in progress: hours of a place's day, key + a number from 1
  *   gpu_hours what the GPUs of a place did in a UTC day (device_hours.c); key is day x 2^24 + place
+ *   load_hours what hosts, workloads and namespaces did in a UTC day (load_hours.c), by kind; of
+ *             workloads and namespaces the place is their cluster's, the one without a node
  *   day       roll-ups of a UTC day (rollup.c): sums by team and the like, and what its nodes cost
  *   note      what sources had to say about hours of a book
  *   progress  how far each set of sources is booked, and what its next run needs to know */
@@ -39,6 +41,8 @@ static const char *const steps[] = {
     "  PRIMARY KEY(first, past, kind, subject, text, book)) STRICT, WITHOUT ROWID;"
     "INSERT INTO note SELECT kind, subject, text, first, past, count, '' FROM old_note;"
     "DROP TABLE old_note;",
+    "CREATE TABLE load_hours(kind INTEGER NOT NULL, day INTEGER NOT NULL, place INTEGER NOT NULL,"
+    "  data BLOB NOT NULL, PRIMARY KEY(kind, day, place)) STRICT, WITHOUT ROWID;",
 };
 #define VERSION (int)(sizeof steps / sizeof *steps)
 

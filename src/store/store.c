@@ -401,6 +401,8 @@ enum err store_append(struct store *store, const struct row_batch *batch, struct
     enum err code = notes_put(store, batch->notes, batch->notes_n, err);
     if (!code)
         code = device_hours_put(store, batch, err);
+    if (!code)
+        code = load_hours_put(store, batch, err);
     for (size_t at = 0; at < n && !code;) {
         struct cell cell = {.place = pieces[at].place, .batch = batch};
         /* Days of the batch that the node has nothing of are emptied too. */
@@ -480,6 +482,8 @@ enum err store_clear_hours(struct store *store, struct span hours, struct error 
     enum err code = notes_clear(store, hours, err);
     if (!code)
         code = device_hours_clear(store, hours, err);
+    if (!code)
+        code = load_hours_clear(store, hours, err);
     if (!code)
         code = store_settle(store, err); /* what was appended before is cleared too */
     if (!code)

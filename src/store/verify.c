@@ -138,6 +138,8 @@ enum err store_verify(struct store *store, struct error *err)
     if (!code)
         code =
             store_read_device_hours(store, (struct span){TIME_MIN, TIME_MAX}, is_read, NULL, err);
+    if (!code)
+        code = load_hours_verify(store, err);
     store_read_end(store);
     rollup_release(&check.rollup);
     row_batch_release(&check.rows);
