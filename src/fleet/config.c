@@ -33,6 +33,7 @@ void config_free(struct config *config)
         return;
     prices_free(config->prices);
     owners_free(config->owners);
+    config_file_free(config->file);
     free(config->options);
     free(config->rules);
     free(config->power_limits);

@@ -12,6 +12,7 @@
 #include "fleet/owners.h"
 #include "fleet/prices.h"
 #include "fleet/settings.h"
+#include "util/config_file.h"
 #include "util/error.h"
 
 /* Thresholds of the idle scan (semantics, section 10). */
@@ -46,16 +47,32 @@ struct config_rule {
     struct config_word rule, name, value;
 };
 
+/* Sections that are read by those whom they are for, with the places of what is wrong in them.
+ * X(NAME, "key") */
+#define CONFIG_SECTION_TABLE(X)                                                                    \
+    X(SERVE, "serve")     /* serve/serve_config.h */                                               \
+    X(SOURCES, "sources") /* likewise */                                                           \
+    X(ACCESS, "access")   /* serve/auth.h */                                                       \
+    X(ALERTS, "alerts")
+enum config_section {
+#define X(name, key) CONFIG_##name##_SECTION,
+    CONFIG_SECTION_TABLE(X)
+#undef X
+        CONFIG_SECTIONS
+};
+
 struct config {
     struct settings settings;
     struct idle_settings idle;
-    struct prices *prices; /* never NULL */
-    struct owners *owners; /* never NULL after config_finish */
-    time_ms from, to;      /* the window; TIME_MIN and TIME_MAX where not set */
-    struct str tz;         /* empty where not set */
-    struct str currency;   /* "USD" unless set */
-    struct str cluster;    /* name of the cluster where no label says it; empty where not set */
-    struct str path;       /* the file that was read; empty: none */
+    struct prices *prices;    /* never NULL */
+    struct owners *owners;    /* never NULL after config_finish */
+    time_ms from, to;         /* the window; TIME_MIN and TIME_MAX where not set */
+    struct str tz;            /* empty where not set */
+    struct str currency;      /* "USD" unless set */
+    struct str cluster;       /* name of the cluster where no label says it; empty where not set */
+    struct str path;          /* the file that was read; empty: none */
+    struct config_file *file; /* where a section of these stands: it */
+    struct config_node sections[CONFIG_SECTIONS]; /* nothing where it is not there */
     struct config_option *options;
     size_t options_n, options_room;
     struct config_rule *rules;

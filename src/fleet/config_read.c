@@ -347,16 +347,28 @@ enum section {
     SECTION_TYPES,
     SECTION_OPTIONS,
     SECTION_RULES,
-    SECTION_COUNT
+#define X(name, key) SECTION_##name,
+    CONFIG_SECTION_TABLE(X)
+#undef X
+        SECTION_COUNT
 };
+#define SECTION_OF_OTHERS (SECTION_COUNT - (int)CONFIG_SECTIONS)
 
 /* One mapping of settings; sections (may be NULL) gets the values of what is more than a setting.
  */
 static enum err read_mapping(struct config *config, struct config_node map,
                              struct config_node *sections, struct error *err)
 {
-    const char *names[SECTION_COUNT + SETTINGS_N] = {"settings", "prices",  "owners",
-                                                     "types",    "options", "rules"};
+    const char *names[SECTION_COUNT + SETTINGS_N] = {"settings",
+                                                     "prices",
+                                                     "owners",
+                                                     "types",
+                                                     "options",
+                                                     "rules",
+#define X(name, key) key,
+                                                     CONFIG_SECTION_TABLE(X)
+#undef X
+    };
     const char *const *keys = sections ? names : names + SECTION_COUNT;
     size_t first = sections ? SECTION_COUNT : 0, n = SETTINGS_N + first;
     struct config_node values[SECTION_COUNT + SETTINGS_N] = {{0}};
@@ -395,6 +407,8 @@ static enum err read_root(struct config *config, struct config_node root, struct
         result = read_options(config, sections[SECTION_OPTIONS], err);
     if (!result && sections[SECTION_RULES].file)
         result = read_rules(config, sections[SECTION_RULES], err);
+    for (int i = 0; i < CONFIG_SECTIONS && !result; i++)
+        config->sections[i] = sections[SECTION_OF_OTHERS + i];
     return result;
 }
 
@@ -402,7 +416,8 @@ static enum err read_file(struct config *config, struct config_file *file, struc
 {
     config->path = str_keep(&config->arena, config_file_name(file));
     enum err result = read_root(config, config_root(file), err);
-    config_file_free(file);
+    config_file_free(config->file);
+    config->file = file; /* what is read later stands in it */
     return result;
 }
 
