@@ -94,6 +94,30 @@ struct str finding_node(struct findings *findings, const struct book_node *node)
                         STR_ARG(names_text(names, node->node)));
 }
 
+bool book_same_pool(const struct book_node *a, const struct book_node *b)
+{
+    return a->cluster == b->cluster && a->facts.pool == b->facts.pool &&
+           a->facts.instance_type == b->facts.instance_type;
+}
+
+struct str finding_pool(struct findings *findings, const struct book_node *node)
+{
+    const struct names *names = findings->books->names;
+    struct str cluster = names_text(names, node->cluster),
+               name = names_text(names, node->facts.pool);
+    return finding_text(findings, "pool %.*s%s%.*s%s%.*s", STR_ARG(cluster), cluster.n ? "/" : "",
+                        STR_ARG(name), name.n ? "/" : "",
+                        STR_ARG(names_text(names, node->facts.instance_type)));
+}
+
+bool finding_exists(const struct findings *findings, enum rule_id rule, struct str subject)
+{
+    for (size_t i = 0; i < findings->n; i++)
+        if (findings->items[i].rule == rule && str_eq(findings->items[i].subject, subject))
+            return true;
+    return false;
+}
+
 /* Tenths of num / den, rounded. */
 static long long tenths(wide_t num, wide_t den)
 {

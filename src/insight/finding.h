@@ -91,6 +91,13 @@ void finding_claim(struct finding *finding, size_t cell, money_t month);
 /* "workload svc/Deployment/tagger", with the cluster in front where it has a name. */
 struct str finding_workload(struct findings *findings, const struct book_workload *workload);
 struct str finding_node(struct findings *findings, const struct book_node *node);
+/* "pool prod/gpu/p5.48xlarge", of a node of it. Nodes of one pool, instance type and cluster are
+ * looked at together. */
+struct str finding_pool(struct findings *findings, const struct book_node *node);
+bool book_same_pool(const struct book_node *a, const struct book_node *b);
+/* Is there one of this rule on the subject? What is found idle need not also be found little used.
+ */
+bool finding_exists(const struct findings *findings, enum rule_id rule, struct str subject);
 /* Figures as texts: 61.2 %, 12.5 h, 168.0, 14.2 GiB, $12.34, 2026-11-30T00:00:00Z */
 struct str finding_percent(struct findings *findings, wide_t part, wide_t whole);
 struct str finding_hours(struct findings *findings, int64_t ms);
@@ -102,6 +109,10 @@ struct str finding_time(struct findings *findings, time_ms t);
  * follows from it. */
 void finding_coverage(struct findings *findings, struct finding *finding,
                       const struct book_cell *sum, enum threshold_id threshold);
+/* Claim the whole pods of a workload that could go if the rest ran at `target` (1e-9) mean SM
+ * activity: a single pod that is used better frees no GPU. Says so in arithmetic and depends. */
+void finding_claim_pods(struct findings *findings, struct finding *finding,
+                        const struct book_workload *of, enum threshold_id target);
 /* The price row of a node. */
 void finding_price(struct findings *findings, struct finding *finding,
                    const struct book_node *node);

@@ -1,5 +1,6 @@
 #include "insight/rule.h"
 
+#define FIND_IDLE_SERVER rule_idle_server
 #define FIND_IDLE_WORKLOAD rule_idle_workload
 #define FIND_IDLE_NOTEBOOK rule_idle_notebook
 #define FIND_BUSY_USELESS rule_busy_useless
@@ -10,9 +11,15 @@
 #define FIND_NODE_UNPARTITIONED rule_node_unpartitioned
 #define FIND_NODE_STARTING rule_node_starting
 #define FIND_MIG_FIT rule_mig_fit
+#define FIND_TRAINING_USE rule_training_use
 #define FIND_LOW_USE rule_low_use
 #define FIND_UNOWNED rule_unowned
 #define FIND_UNPRICED rule_unpriced
+#define FIND_NO_UNIT rule_no_unit
+#define FIND_MISSING_TAINT rule_missing_taint
+#define FIND_NO_QUOTA rule_no_quota
+#define FIND_NO_PRIORITY rule_no_priority
+#define FIND_MIXED_POOL rule_mixed_pool
 
 const struct rule rules[RULE_COUNT] = {
 #define X(id, name, title, actor, thresholds) {name, title, actor, thresholds, FIND_##id},

@@ -9,6 +9,9 @@
 /* X(ID, "id and page of docs/rules", "title", "who can act", "when, with {NAME} for a threshold of
  * the rule (insight/threshold.h)") */
 #define RULE_TABLE(X)                                                                              \
+    X(IDLE_SERVER, "idle-server", "server without requests", "the holder's team",                  \
+      "held for {held} or more, its counters {observed} of that, no request for {quiet} up to "    \
+      "now")                                                                                       \
     X(IDLE_WORKLOAD, "idle-workload", "allocated but idle", "the holder's team",                   \
       "held for {held} or more, {observed} of it observed, idle in {idle} of that (by SM "         \
       "activity "                                                                                  \
@@ -37,11 +40,24 @@
       "peak memory and {headroom} fit a MIG profile, and so does use at {percentile} of the "      \
       "time; "                                                                                     \
       "no inference server with {preallocated} of the memory taken")                               \
+    X(TRAINING_USE, "training-use", "training that uses little", "the holder's team",              \
+      "training, held for {held} or more, {observed} observed, idle or low in {low} of it; the "   \
+      "GPUs that stay are thought to reach {target}")                                              \
     X(LOW_USE, "low-use", "under 30 % used", "the holder's team",                                  \
       "held for {held} or more, {observed} observed, idle or low in {low} of it, not idle in "     \
       "{idle}; the GPUs that stay are thought to reach {target}")                                  \
     X(UNOWNED, "unowned", "dollars without a team", "finance", "any")                              \
-    X(UNPRICED, "unpriced", "nodes without a price", "finance", "any")
+    X(UNPRICED, "unpriced", "nodes without a price", "finance", "any")                             \
+    X(NO_UNIT, "no-unit", "inference that nobody counts", "the holder's team",                     \
+      "inference, held for {held} or more, no counter of requests or tokens")                      \
+    X(MISSING_TAINT, "missing-taint", "pods without GPUs on GPU nodes", "the platform",            \
+      "nodes without a taint, and pods without GPUs on them")                                      \
+    X(NO_QUOTA, "no-quota", "namespaces without a GPU quota", "the platform",                      \
+      "has pods with GPUs and no quota, where others have one")                                    \
+    X(NO_PRIORITY, "no-priority", "pods without a priority class", "the platform",                 \
+      "has pods with GPUs and no class, while pods wait for GPUs")                                 \
+    X(MIXED_POOL, "mixed-pool", "unlike work in one pool", "the platform",                         \
+      "two types of work with {share} of the held time each, and stranded GPUs or pods that wait")
 
 enum rule_id {
 #define X(id, name, title, actor, thresholds) RULE_##id,
@@ -59,7 +75,9 @@ struct rule {
 };
 extern const struct rule rules[RULE_COUNT];
 
-/* rule_idle.c, rule_useless.c, rule_node.c, rule_mig.c, rule_low.c, rule_books.c */
+/* rule_idle.c, rule_useless.c, rule_node.c, rule_mig.c, rule_low.c, rule_books.c, rule_serving.c,
+ * rule_training.c, rule_policy.c */
+void rule_idle_server(const struct books *books, struct findings *findings);
 void rule_idle_workload(const struct books *books, struct findings *findings);
 void rule_idle_notebook(const struct books *books, struct findings *findings);
 void rule_busy_useless(const struct books *books, struct findings *findings);
@@ -70,8 +88,14 @@ void rule_node_stranded(const struct books *books, struct findings *findings);
 void rule_node_unpartitioned(const struct books *books, struct findings *findings);
 void rule_node_starting(const struct books *books, struct findings *findings);
 void rule_mig_fit(const struct books *books, struct findings *findings);
+void rule_training_use(const struct books *books, struct findings *findings);
 void rule_low_use(const struct books *books, struct findings *findings);
 void rule_unowned(const struct books *books, struct findings *findings);
 void rule_unpriced(const struct books *books, struct findings *findings);
+void rule_no_unit(const struct books *books, struct findings *findings);
+void rule_missing_taint(const struct books *books, struct findings *findings);
+void rule_no_quota(const struct books *books, struct findings *findings);
+void rule_no_priority(const struct books *books, struct findings *findings);
+void rule_mixed_pool(const struct books *books, struct findings *findings);
 
 #endif

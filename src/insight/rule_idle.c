@@ -114,7 +114,8 @@ void rule_idle_workload(const struct books *books, struct findings *findings)
         if (of->type == WORKLOAD_INTERACTIVE || !enough(books, sum, RULE_IDLE_WORKLOAD))
             continue;
         bool stop = may_be_stopped(books, of, RULE_IDLE_WORKLOAD, &since);
-        if (!stop && !does_nothing(books, sum))
+        if ((!stop && !does_nothing(books, sum)) ||
+            finding_exists(findings, RULE_IDLE_SERVER, finding_workload(findings, of)))
             continue;
         struct finding *finding = found(books, findings, of, RULE_IDLE_WORKLOAD);
         finding->since = since;

@@ -54,6 +54,37 @@ static bool is_reserved(const struct books *books, struct finding *finding, size
     return true;
 }
 
+/* Pods without GPUs hold a node as well as others do; DaemonSets' pods do not. */
+static void say_what_keeps_it(const struct books *books, struct findings *findings,
+                              struct finding *finding, const struct book_node *node)
+{
+    const struct book_host *host = &node->host;
+    if (host->daemon_pods >= 0)
+        finding_evidence(findings, finding, "pods of DaemonSets",
+                         finding_text(findings, "%d", (int)host->daemon_pods), "");
+    if (host->cpu_pods < 0) {
+        finding->action = STR("remove the node; check the pool's least size and how fast it scales "
+                              "down, and that nothing but daemonsets keeps it");
+        finding->risk = STR("low: nobody holds a GPU of it; CPU pods on it are not seen");
+        return;
+    }
+    finding_evidence(findings, finding, "pods without GPUs",
+                     finding_text(findings, "%d", (int)host->cpu_pods), "0");
+    if (host->cpu_pods == 0) {
+        finding->action = STR("remove the node; check the pool's least size and how fast it scales "
+                              "down: no pod keeps it");
+        finding->risk = STR("low: nothing but DaemonSets' pods runs on it");
+        return;
+    }
+    finding->action = finding_text(
+        findings,
+        "move what keeps it alive (%.*s) to a node without GPUs, then remove it; taint the pool so "
+        "that such pods stay away",
+        STR_ARG(host->cpu_workloads == NAME_NONE ? STR("pods without GPUs")
+                                                 : names_text(books->names, host->cpu_workloads)));
+    finding->risk = STR("low: nobody holds a GPU of it; its CPU pods are moved");
+}
+
 void rule_node_empty(const struct books *books, struct findings *findings)
 {
     for (size_t i = 0; i < books->nodes_n; i++) {
@@ -69,11 +100,9 @@ void rule_node_empty(const struct books *books, struct findings *findings)
         finding_evidence_at(findings, finding, "empty for",
                             finding_hours(findings, books->window.to - since),
                             THRESHOLD_NODE_EMPTY_EMPTY);
-        finding->action = STR("remove the node; check the pool's least size and how fast it scales "
-                              "down, and that nothing but daemonsets keeps it");
+        say_what_keeps_it(books, findings, finding, node);
         finding->command = finding_text(findings, "kubectl drain %.*s --ignore-daemonsets",
                                         STR_ARG(names_text(books->names, node->node)));
-        finding->risk = STR("low: nobody holds a GPU of it; CPU pods on it are not seen");
         finding->depends = STR("the pool being allowed to shrink");
         if (!is_reserved(books, finding, i))
             claim_category(books, finding, i, CATEGORY_EMPTY);
@@ -144,23 +173,17 @@ void rule_node_unpartitioned(const struct books *books, struct findings *finding
     }
 }
 
-static bool same_pool(const struct book_node *a, const struct book_node *b)
-{
-    return a->cluster == b->cluster && a->facts.pool == b->facts.pool &&
-           a->facts.instance_type == b->facts.instance_type;
-}
-
 /* Is it the first node of its pool and type? Then these are the pool's sums. */
 static bool pool_sums(const struct books *books, size_t first, enum category category,
                       struct book_node *ret)
 {
     *ret = books->nodes[first];
     for (size_t i = 0; i < first; i++)
-        if (same_pool(&books->nodes[i], ret))
+        if (book_same_pool(&books->nodes[i], ret))
             return false;
     for (size_t i = first + 1; i < books->nodes_n; i++) {
         const struct book_node *node = &books->nodes[i];
-        if (!same_pool(node, ret))
+        if (!book_same_pool(node, ret))
             continue;
         ret->booked += node->booked;
         ret->category[category] += node->category[category];
@@ -176,23 +199,13 @@ static bool pool_sums(const struct books *books, size_t first, enum category cat
     return true;
 }
 
-static struct str pool_subject(struct findings *findings, const struct book_node *pool)
-{
-    const struct names *names = findings->books->names;
-    struct str cluster = names_text(names, pool->cluster),
-               name = names_text(names, pool->facts.pool);
-    return finding_text(findings, "pool %.*s%s%.*s%s%.*s", STR_ARG(cluster), cluster.n ? "/" : "",
-                        STR_ARG(name), name.n ? "/" : "",
-                        STR_ARG(names_text(names, pool->facts.instance_type)));
-}
-
 static struct finding *found_pool(struct findings *findings, const struct book_node *pool,
                                   enum rule_id rule, enum category category,
                                   enum threshold_id share)
 {
     const struct books *books = findings->books;
     struct finding *finding =
-        finding_add(findings, rule, pool_subject(findings, pool), STR("platform"));
+        finding_add(findings, rule, finding_pool(findings, pool), STR("platform"));
     finding->window_cost = pool->category[category];
     finding->month = books_month(books, pool->first, finding->window_cost);
     finding_evidence(findings, finding, category_words[category],
@@ -208,6 +221,30 @@ static struct finding *found_pool(struct findings *findings, const struct book_n
 
 /* Repacking frees whole nodes or nothing: as many as the GPUs that are free on average would fill.
  */
+/* Pods that want more GPUs than any node has free, while free ones lie about. */
+static void say_who_waits(const struct books *books, struct findings *findings,
+                          struct finding *finding, const struct book_node *pool)
+{
+    wide_t waited = 0;
+    int64_t largest = 0;
+    struct str of = STR_NONE;
+    for (size_t i = 0; i < books->namespaces_n; i++) {
+        const struct book_namespace *each = &books->namespaces[i];
+        if (each->last.cluster != pool->cluster || each->pending_gpu_ms <= 0)
+            continue;
+        waited += each->pending_gpu_ms;
+        largest = each->pending_largest_max > largest ? each->pending_largest_max : largest;
+        of = finding_text(findings, "%.*s%s%.*s", STR_ARG(of), of.n ? ", " : "",
+                          STR_ARG(names_text(books->names, each->last.namespace)));
+    }
+    if (waited > 0)
+        finding_evidence(findings, finding, "waited for meanwhile",
+                         finding_text(findings, "%.*s, %lld GPUs in one pod at most (%.*s)",
+                                      STR_ARG(finding_gpu_hours(findings, waited * 1000000)),
+                                      (long long)largest, STR_ARG(of)),
+                         "nobody");
+}
+
 void rule_node_stranded(const struct books *books, struct findings *findings)
 {
     for (size_t i = 0; i < books->nodes_n; i++) {
@@ -229,6 +266,7 @@ void rule_node_stranded(const struct books *books, struct findings *findings)
             (long long)freed);
         finding_evidence(findings, finding, "whole nodes that they fill",
                          finding_text(findings, "%lld", (long long)freed), "1");
+        say_who_waits(books, findings, finding, &pool);
         finding->action =
             STR("pack pods by MostAllocated, or repack with a descheduler; ask for GPUs "
                 "in sizes that fill a node");
@@ -241,7 +279,7 @@ void rule_node_stranded(const struct books *books, struct findings *findings)
             continue;
         for (size_t c = 0; c < books->cells_n; c++) {
             const struct book_cell *cell = &books->cells[c];
-            if (!same_pool(&books->nodes[cell->node_index], &pool))
+            if (!book_same_pool(&books->nodes[cell->node_index], &pool))
                 continue;
             money_t month = books_month(books, pool.first, cell->category[CATEGORY_STRANDED]);
             finding_claim(finding, c, (money_t)((wide_t)month * freed * node_ns / ns));

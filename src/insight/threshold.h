@@ -19,6 +19,12 @@ enum threshold_unit {
 
 /* X(ID, RULE, "name", unit, default, "what it is"); the rows of a rule stand together. */
 #define THRESHOLD_TABLE(X)                                                                         \
+    X(IDLE_SERVER_HELD, IDLE_SERVER, "held", THRESHOLD_HOURS, 24 * HOUR_MS,                        \
+      "held for this long or more")                                                                \
+    X(IDLE_SERVER_OBSERVED, IDLE_SERVER, "observed", THRESHOLD_RATIO, NANO / 100 * 90,             \
+      "of the held time that counters, and activity, must cover")                                  \
+    X(IDLE_SERVER_QUIET, IDLE_SERVER, "quiet", THRESHOLD_DURATION, 24 * HOUR_MS,                   \
+      "up to now without a request")                                                               \
     X(IDLE_WORKLOAD_HELD, IDLE_WORKLOAD, "held", THRESHOLD_HOURS, 24 * HOUR_MS,                    \
       "held for this long or more")                                                                \
     X(IDLE_WORKLOAD_OBSERVED, IDLE_WORKLOAD, "observed", THRESHOLD_RATIO, NANO / 100 * 90,         \
@@ -74,6 +80,14 @@ enum threshold_unit {
       "of the observed time that the profile's compute must do for")                               \
     X(MIG_FIT_PREALLOCATED, MIG_FIT, "preallocated", THRESHOLD_RATIO, NANO / 100 * 85,             \
       "of the GPU's memory, from where on an inference server has taken it in advance")            \
+    X(TRAINING_USE_HELD, TRAINING_USE, "held", THRESHOLD_HOURS, 24 * HOUR_MS,                      \
+      "held for this long or more")                                                                \
+    X(TRAINING_USE_OBSERVED, TRAINING_USE, "observed", THRESHOLD_RATIO, NANO / 100 * 90,           \
+      "of the held time that must be observed")                                                    \
+    X(TRAINING_USE_LOW, TRAINING_USE, "low", THRESHOLD_RATIO, NANO / 100 * 80,                     \
+      "of the observed time idle or low")                                                          \
+    X(TRAINING_USE_TARGET, TRAINING_USE, "target", THRESHOLD_RATIO, NANO / 100 * 60,               \
+      "mean SM activity that the GPUs that stay are thought to reach")                             \
     X(LOW_USE_HELD, LOW_USE, "held", THRESHOLD_HOURS, 24 * HOUR_MS, "held for this long or more")  \
     X(LOW_USE_OBSERVED, LOW_USE, "observed", THRESHOLD_RATIO, NANO / 100 * 90,                     \
       "of the held time that must be observed")                                                    \
@@ -82,7 +96,10 @@ enum threshold_unit {
     X(LOW_USE_IDLE, LOW_USE, "idle", THRESHOLD_RATIO, NANO / 100 * 90,                             \
       "of the observed time idle, from where on it is not low but idle")                           \
     X(LOW_USE_TARGET, LOW_USE, "target", THRESHOLD_RATIO, NANO / 100 * 60,                         \
-      "mean SM activity that the GPUs that stay are thought to reach")
+      "mean SM activity that the GPUs that stay are thought to reach")                             \
+    X(NO_UNIT_HELD, NO_UNIT, "held", THRESHOLD_HOURS, 24 * HOUR_MS, "held for this long or more")  \
+    X(MIXED_POOL_SHARE, MIXED_POOL, "share", THRESHOLD_RATIO, NANO / 100 * 10,                     \
+      "of the pool's held time that a type of work must have")
 
 enum threshold_id {
 #define X(id, rule, name, unit, standard, meaning) THRESHOLD_##id,

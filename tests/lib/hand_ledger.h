@@ -63,6 +63,7 @@ struct stay {
     int u, e;              /* percent; u -1: not observed */
     int sm_hidden;         /* SM activity is not exported */
     int64_t mem_gib;       /* peak */
+    int64_t requests;      /* that its counter grew by, an hour */
     int watts;             /* mean power; 0: not exported */
     int tensor;            /* percent + 1; 0: not exported */
     enum category free_as; /* where it is free */
@@ -93,6 +94,7 @@ static inline void fill_held(struct row *row, const struct stay *stay)
         row->measure_seen_ms[MEASURE_TENSOR] = HOUR_MS;
     }
     row->energy_mj = HOUR_MS * stay->watts;
+    row->work[WORK_REQUESTS] = stay->requests;
     int bin = stay->u >= 100 ? HISTOGRAM_BINS - 1 : stay->u / 5;
     row->hist_u_num[bin] = HOUR_MS;
     enum state state = stay->u >= 30                ? STATE_BUSY

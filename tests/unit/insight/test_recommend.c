@@ -8,6 +8,7 @@ static void good_citizens_raise_nothing(void **state)
                                                               .type = WORKLOAD_INFERENCE,
                                                               .u = 55,
                                                               .e = 90,
+                                                              .requests = 1000,
                                                               .mem_gib = 60});
     assert_int_equal(findings->n, 0);
     assert_int_equal(findings_saving(findings), 0);
@@ -422,10 +423,10 @@ static void one_little_used_training_claims_nothing(void **state)
         state,
         (struct stay){
             .workload = "Job/slow", .type = WORKLOAD_TRAINING, .u = 17, .e = 70, .mem_gib = 40});
-    const struct finding *finding = of_rule(findings, RULE_LOW_USE);
+    const struct finding *finding = of_rule(findings, RULE_TRAINING_USE);
     assert_non_null(finding);
     assert_int_equal(finding->saving, 0);
-    assert_non_null(strstr(finding->action.p, "batches"));
+    assert_non_null(strstr(finding->action.p, "larger batch"));
 }
 
 static void dollars_without_a_team_are_named(void **state)
