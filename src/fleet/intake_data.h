@@ -48,6 +48,8 @@
     X(REPLICASET_OWNER, "kube_replicaset_owner", "", METRIC_GROUP_KUBE)                            \
     X(JOB_OWNER, "kube_job_owner", "", METRIC_GROUP_KUBE)                                          \
     X(NAMESPACE_LABELS, "kube_namespace_labels", "", METRIC_GROUP_KUBE)                            \
+    X(NAMESPACE_ANNOTATIONS, "kube_namespace_annotations", "", METRIC_GROUP_KUBE)                  \
+    X(NODE_ANNOTATIONS, "kube_node_annotations", "", METRIC_GROUP_KUBE)                            \
     X(UP, "up", "pod!=\"\"", METRIC_GROUP_TARGETS)                                                 \
     X(GPU_INFO, "nvidia_smi_gpu_info", "", METRIC_GROUP_GPU)                                       \
     X(GENERATION_TOKENS, "vllm:generation_tokens_total", "", METRIC_GROUP_WORK)                    \
@@ -166,6 +168,8 @@ struct object_node {
     name_t cluster, name, provider_id, internal_ip;
     time_ms created;
     bool unschedulable;
+    bool ignored; /* it has the annotation gputally.io/ignore, which says … */
+    name_t ignore;
     struct pair *labels;
     struct pair *capacity_names;     /* {resource, -} with counts beside */
     int64_t *capacity, *allocatable; /* -1: not given */

@@ -55,6 +55,8 @@ void intake_node(struct intake *intake, const struct node_object *node)
         .internal_ip = names_put(intake->names, node->internal_ip),
         .created = sane(node->created),
         .unschedulable = node->unschedulable,
+        .ignored = node->ignored,
+        .ignore = names_put(intake->names, node->ignore),
         .labels = keep_pairs(intake, node->labels, node->labels_n),
         .labels_n = (uint32_t)node->labels_n,
         .capacity_names =

@@ -29,6 +29,8 @@ struct node_object {
     struct str cluster, name, provider_id, internal_ip;
     time_ms created;
     bool unschedulable;
+    bool ignored;      /* it has the annotation gputally.io/ignore, … */
+    struct str ignore; /* … which says this */
     const struct label *labels;
     const struct resource_count *capacity, *allocatable;
     size_t labels_n, capacity_n, allocatable_n;

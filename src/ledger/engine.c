@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "fleet/exempt.h"
 #include "ledger/carry.h"
 #include "ledger/holders.h"
 #include "ledger/node_book.h"
@@ -145,6 +146,22 @@ static void put_note(struct row_batch *batch, struct names *names, enum note_kin
     mem_push(batch->notes, batch->notes_n, batch->notes_room, note);
 }
 
+/* Who wants no findings, to be asked when findings are made. */
+static void note_exempt(struct engine *engine, const struct intake *intake, struct row_batch *batch)
+{
+    struct names *names = engine->facts->names;
+    struct exempt_wish *wishes;
+    size_t left;
+    size_t n = exempt_gather(engine->facts, intake, engine->hours, &wishes, &left);
+    for (size_t i = 0; i < n; i++)
+        put_note(batch, names, NOTE_EXEMPT, wishes[i].subject, 1,
+                 names_text(names, wishes[i].text).p);
+    if (left)
+        put_note(batch, names, NOTE_PARTIAL, names_put(names, STR(EXEMPT_ANNOTATION)),
+                 (int64_t)left, "annotations more than are kept: their bearers are not left alone");
+    free(wishes);
+}
+
 static void emit_notes(struct engine *engine, const struct intake *intake)
 {
     struct names *names = engine->facts->names;
@@ -189,6 +206,7 @@ static void emit_notes(struct engine *engine, const struct intake *intake)
     if (intake->refused)
         put_note(&batch, names, NOTE_PARTIAL, NAME_NONE, (int64_t)intake->refused,
                  "series over the limits of a slice were left out");
+    note_exempt(engine, intake, &batch);
     if (batch.notes_n)
         engine->emit(engine->context, &batch);
     row_batch_release(&batch);

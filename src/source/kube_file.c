@@ -122,6 +122,10 @@ static void on_node(void *context, const struct kube_node *node)
         .allocatable_n = node->allocatable_n,
     };
     object.labels = kept_labels(f, node->labels, node->labels_n, SIZE_MAX, &object.labels_n);
+    object.ignore =
+        kept(f, labels_get(node->annotations, node->annotations_n, STR("gputally.io/ignore")));
+    for (size_t i = 0; i < node->annotations_n && !object.ignored; i++)
+        object.ignored = str_eq(node->annotations[i].name, STR("gputally.io/ignore"));
     if (full(f))
         return;
     uint32_t created[2];

@@ -181,6 +181,7 @@ static void read_node(struct kube_reader *r, const json_t *object)
         .internal_ip = STR_NONE,
     };
     node.labels_n = label_list(r, json_object_get(metadata, "labels"), &node.labels);
+    node.annotations_n = label_list(r, json_object_get(metadata, "annotations"), &node.annotations);
     node.capacity_n = quantities(r, json_object_get(status, "capacity"), NULL, &node.capacity);
     node.allocatable_n =
         quantities(r, json_object_get(status, "allocatable"), NULL, &node.allocatable);

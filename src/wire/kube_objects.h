@@ -32,10 +32,10 @@ struct kube_node {
     struct str name, uid, provider_id, internal_ip;
     time_ms created;
     bool unschedulable;
-    const struct label *labels;
+    const struct label *labels, *annotations;
     const struct kube_taint *taints;
     const struct kube_quantity *capacity, *allocatable;
-    size_t labels_n, taints_n, capacity_n, allocatable_n;
+    size_t labels_n, annotations_n, taints_n, capacity_n, allocatable_n;
 };
 
 struct kube_container {
