@@ -101,7 +101,8 @@ static enum err run(struct flow *flow, size_t *ret_findings, struct error *err)
                                    .days = settings.days,
                                    .tz = flow->tz,
                                    .limits = flow->config->power_limits,
-                                   .limits_n = flow->config->power_limits_n};
+                                   .limits_n = flow->config->power_limits_n,
+                                   .prices = flow->config->prices};
     if (code == ERR_OK)
         code = view_read(flow->store, &options, &view, err);
     if (code == ERR_OK && view->devices_n == 0)

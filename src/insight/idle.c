@@ -109,10 +109,23 @@ static void judge_device(struct idle_scan *scan, const struct idle_settings *set
                                                                            : VERDICT_IDLE;
 }
 
-/* The worst of its GPUs; a GPU that is idle beside one that is not is partly idle. */
-static void judge_node(struct idle_node *node)
+/* A node's own thresholds, judged as those of a GPU are. */
+static enum idle_verdict host_verdict(const struct idle_node *node, size_t days_n)
 {
-    bool busy = false, unknown = false;
+    bool failed = false, sufficient = true;
+    for (size_t d = 0; d < days_n; d++) {
+        failed |= node->days[d].sufficient && node->days[d].failed;
+        sufficient &= node->days[d].sufficient;
+    }
+    return failed ? VERDICT_NOT : sufficient ? VERDICT_IDLE : VERDICT_UNKNOWN;
+}
+
+/* The worst of its GPUs and its own; a GPU that is idle on a node that is not is partly idle. */
+static void judge_node(struct idle_scan *scan, struct idle_node *node)
+{
+    idle_host_judge(scan, node);
+    enum idle_verdict host = host_verdict(node, scan->view->days_n);
+    bool busy = host == VERDICT_NOT, unknown = host == VERDICT_UNKNOWN;
     for (size_t i = 0; i < node->devices_n; i++) {
         busy |= node->devices[i].verdict == VERDICT_NOT;
         unknown |= node->devices[i].verdict == VERDICT_UNKNOWN;
@@ -121,6 +134,20 @@ static void judge_node(struct idle_node *node)
     for (size_t i = 0; busy && i < node->devices_n; i++)
         if (node->devices[i].verdict == VERDICT_IDLE)
             node->devices[i].verdict = VERDICT_PARTLY;
+}
+
+static void judge_streaks(const struct view *view, struct idle_node *node, time_ms gap_ms)
+{
+    const struct view_device *devices = node->devices->device;
+    for (size_t d = 0; d < node->devices_n; d++) {
+        struct idle_device *device = &node->devices[d];
+        idle_since_of(view, node->node, device->device, 1, gap_ms, &device->since);
+        idle_longest_of(view, device->device, 1, &device->since, &device->longest);
+        idle_recent_of(device->device, 1, &device->recent);
+    }
+    idle_since_of(view, node->node, devices, node->devices_n, gap_ms, &node->since);
+    idle_longest_of(view, devices, node->devices_n, &node->since, &node->longest);
+    idle_recent_of(devices, node->devices_n, &node->recent);
 }
 
 struct idle_scan *idle_scan_new(const struct view *view, const struct idle_settings *settings,
@@ -142,11 +169,9 @@ struct idle_scan *idle_scan_new(const struct view *view, const struct idle_setti
             struct idle_device *device = &node->devices[d];
             device->device = &view->devices[node->node->first + d];
             judge_device(scan, settings, device);
-            idle_since_of(view, node->node, device->device, 1, gap_ms, &device->since);
         }
-        judge_node(node);
-        idle_since_of(view, node->node, node->devices->device, node->devices_n, gap_ms,
-                      &node->since);
+        judge_node(scan, node);
+        judge_streaks(view, node, gap_ms);
     }
     return scan;
 }

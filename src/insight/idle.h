@@ -3,12 +3,15 @@
 #ifndef GPUTALLY_INSIGHT_IDLE_H
 #define GPUTALLY_INSIGHT_IDLE_H
 
+#include "insight/instead.h"
 #include "insight/view.h"
 
 #define IDLE_UTIL_BELOW (NANO / 10)  /* average GPU_UTIL, 1e-9 */
 #define IDLE_MEMORY_BELOW (NANO / 5) /* average memory used / total */
 #define IDLE_POWER_BELOW                                                                           \
     (NANO / 100 * 15) /* average power / limit, and what `auto` never goes below */
+#define IDLE_CPU_BELOW (NANO / 100 * 5)      /* highest mean of five minutes of the day */
+#define IDLE_NETWORK_BELOW INT64_C(30000000) /* bytes in and out of a day */
 #define IDLE_FLOOR_MARGIN (NANO / 100 * 5)   /* `auto`: so much above the learned floor */
 #define IDLE_ADVICE_MS (3 * DAY_MS)          /* idle since: a finding where it lasted so long … */
 #define IDLE_ADVICE_OBSERVED (NANO / 10 * 9) /* … and so much of it is observed */
@@ -56,23 +59,70 @@ struct idle_since {
 /* Has it lasted, and been seen, long enough to advise that something be stopped? */
 bool idle_since_is_finding(const struct idle_since *since);
 
+/* The longest run of whole hours of the window without work, each observed for half or more; where
+ * the last stretch is longer, that. */
+struct idle_run {
+    bool any;
+    struct span span;
+};
+
+/* What a GPU did in the last three hours, for a badge: at work in some observed instant; or idle,
+ * nine tenths of its time being observed. */
+#define IDLE_BADGE_TABLE(X)                                                                        \
+    X(UNKNOWN, "not enough data")                                                                  \
+    X(IDLE, "idle 3 h")                                                                            \
+    X(BUSY, "busy")
+enum idle_badge {
+#define X(name, word) BADGE_##name,
+    IDLE_BADGE_TABLE(X)
+#undef X
+        BADGE_COUNT
+};
+extern const char *const idle_badge_words[BADGE_COUNT];
+struct idle_recent {
+    enum idle_badge badge;
+    int64_t observed; /* 1e-9 of the up time in the three hours; 0 where it was not up */
+};
+
 struct idle_device {
     const struct view_device *device;
     enum idle_verdict verdict;
     bool unchecked[VIEW_SIGNALS]; /* on some day */
     int64_t power_below;          /* 1e-9 of the limit */
     struct idle_since since;
+    struct idle_run longest;
+    struct idle_recent recent;
     struct idle_day *days;
     size_t sufficient_days;
 };
 
-/* CPU and network of nodes are not collected: they are unchecked on every node. */
+enum idle_host_signal { HOST_CPU, HOST_NETWORK, HOST_SIGNALS };
+extern const char *const idle_host_words[HOST_SIGNALS]; /* "cpu", "network" */
+struct idle_host_day {
+    struct view_host host;
+    enum idle_check check[HOST_SIGNALS];
+    bool sufficient, failed; /* sufficient: for one of its GPUs */
+};
+
+/* The second pattern: the GPUs do next to nothing while the CPUs work. */
+struct idle_cpu_bound {
+    bool is;
+    int64_t util;    /* 1e-9: GPU_UTIL over the node's GPUs and days; -1 not known */
+    int64_t cpu_max; /* 1e-9, of the days; -1 not known */
+    struct instead instead;
+};
+
 struct idle_node {
     const struct view_node *node;
     enum idle_verdict verdict;
     struct idle_device *devices;
     size_t devices_n;
     struct idle_since since;
+    struct idle_run longest; /* of hours in which all its GPUs stood still */
+    struct idle_recent recent;
+    struct idle_host_day *days;
+    bool unchecked[HOST_SIGNALS]; /* on some day */
+    struct idle_cpu_bound cpu_bound;
 };
 
 struct idle_floor {
@@ -101,5 +151,13 @@ void idle_scan_free(struct idle_scan *scan); /* NULL is fine */
 void idle_since_of(const struct view *view, const struct view_node *node,
                    const struct view_device *devices, size_t n, time_ms gap_ms,
                    struct idle_since *ret);
+
+/* idle_host.c: the node's days from its devices' (judged), and whether its work is on the CPU. */
+void idle_host_judge(struct idle_scan *scan, struct idle_node *node);
+
+/* idle_recent.c: of some devices of one node; `longest` needs `since`. */
+void idle_longest_of(const struct view *view, const struct view_device *devices, size_t n,
+                     const struct idle_since *since, struct idle_run *ret);
+void idle_recent_of(const struct view_device *devices, size_t n, struct idle_recent *ret);
 
 #endif

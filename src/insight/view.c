@@ -1,4 +1,5 @@
-/* Reading the view: one pass over what GPUs did, one over what nodes cost.
+/* Reading the view: one pass over what GPUs did, one over what their hosts did, one over what nodes
+ * cost.
  *
  * Hours before the last one in which a GPU worked are of no use to "idle since" and are dropped at
  * once: what stays in memory are the tails of those that stand still. */
@@ -55,13 +56,18 @@ static struct view_device *device_of(struct reading *reading, const struct devic
     if (!reading->table[at]) {
         struct view_device device = {.cluster = hour->cluster,
                                      .device = hour->device,
-                                     .days = mem_zalloc(view->days_n, sizeof *device.days)};
+                                     .days = mem_zalloc(view->days_n, sizeof *device.days),
+                                     .still =
+                                         mem_zalloc(view_still_words(view), sizeof *device.still)};
         mem_push(view->devices, view->devices_n, view->devices_room, device);
         reading->table[at] = (uint32_t)view->devices_n;
     }
     struct view_device *device = &view->devices[reading->table[at] - 1];
-    if (device->node != hour->node)
+    if (device->node != hour->node) {
         device->tail_n = 0;
+        device->recent = (struct view_recent){0};
+        memset(device->still, 0, view_still_words(view) * sizeof *device->still);
+    }
     if (device->model != hour->model)
         device->limit_mw = default_limit(reading, hour->model);
     device->node = hour->node;
@@ -117,6 +123,26 @@ static void add_to_tail(struct view_device *device, const struct device_hour *ho
     mem_push(device->tail, device->tail_n, device->tail_room, each);
 }
 
+/* A GPU that came back within the hour stands still in it if it does in both parts. */
+static void add_still(const struct view *view, struct view_device *device,
+                      const struct device_hour *hour)
+{
+    bool worked = hour->worked_until != TIME_MIN;
+    if (hour->hour >= view->still.from) {
+        size_t at = (size_t)((hour->hour - view->still.from) / HOUR_MS);
+        uint64_t bit = UINT64_C(1) << (at % 64);
+        if (!worked && hour->up_ms > 0 && 2 * hour->idle_after_ms >= hour->up_ms)
+            device->still[at / 64] |= bit;
+        else if (worked)
+            device->still[at / 64] &= ~bit;
+    }
+    if (hour->hour >= view->window.to - VIEW_RECENT_MS) {
+        device->recent.up_ms += hour->up_ms;
+        device->recent.observed_ms += hour->observed_ms;
+        device->recent.worked |= worked;
+    }
+}
+
 static void add_floor(struct view *view, name_t model, int64_t ratio, int64_t samples)
 {
     size_t at = 0;
@@ -140,8 +166,10 @@ static bool take_hours(void *context, const struct device_hour *hours, size_t n)
         for (size_t d = 0; d < view->days_n; d++)
             if (hour->hour >= view->days[d].from && hour->hour < view->days[d].to)
                 add_to_day(&device->days[d], hour, limit_mw);
-        if (hour->hour >= view->window.from)
+        if (hour->hour >= view->window.from) {
             add_to_tail(device, hour);
+            add_still(view, device, hour);
+        }
         if (hour->floor_samples > 0 && limit_mw > 0) {
             wide_t ratio = (wide_t)hour->floor_mw * NANO / hour->floor_samples / limit_mw;
             add_floor(view, hour->model, (int64_t)ratio, hour->floor_samples);
@@ -166,7 +194,15 @@ static void find_nodes(struct view *view)
         const struct view_device *device = &view->devices[i];
         struct view_node *last = view->nodes_n ? &view->nodes[view->nodes_n - 1] : NULL;
         if (!last || last->cluster != device->cluster || last->node != device->node) {
-            struct view_node node = {.cluster = device->cluster, .node = device->node, .first = i};
+            struct view_node node = {.cluster = device->cluster,
+                                     .node = device->node,
+                                     .first = i,
+                                     .days = mem_alloc((view->days_n + 1) * sizeof *node.days),
+                                     .requested_mcpu = -1,
+                                     .requested_memory_bytes = -1,
+                                     .cpus = -1};
+            for (size_t d = 0; d < view->days_n; d++)
+                node.days[d] = (struct view_host){-1, -1};
             mem_push(view->nodes, view->nodes_n, view->nodes_room, node);
             last = &view->nodes[view->nodes_n - 1];
         }
@@ -203,9 +239,61 @@ static bool take_node_hours(void *context, const struct node_hour *hours, size_t
         mem_push(node->hours, node->hours_n, node->hours_room, price);
         node->instance_type = hours[i].instance_type;
         node->pool = hours[i].pool;
+        node->region = hours[i].region;
+        node->cloud = hours[i].cloud;
         node->capacity = hours[i].capacity;
     }
     return true;
+}
+
+static int64_t largest(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static void add_machine_hour(struct view *view, struct view_node *node,
+                             const struct machine_hour *hour)
+{
+    for (size_t d = 0; d < view->days_n; d++) {
+        struct view_host *day = &node->days[d];
+        if (hour->hour < view->days[d].from || hour->hour >= view->days[d].to)
+            continue;
+        day->cpu_max = largest(day->cpu_max, hour->cpu_max);
+        if (hour->net_seen_ms > 0)
+            day->net_bytes = largest(day->net_bytes, 0) + hour->net_bytes;
+        node->requested_mcpu = largest(node->requested_mcpu, hour->requested_mcpu);
+        node->requested_memory_bytes =
+            largest(node->requested_memory_bytes, hour->requested_memory_bytes);
+        node->cpus = hour->cpus >= 0 ? hour->cpus : node->cpus;
+    }
+}
+
+/* Hours of one node come together or with those of all nodes; either way the last is often right.
+ */
+static bool take_machine_hours(void *context, const struct machine_hour *hours, size_t n)
+{
+    struct view *view = context;
+    struct view_node *node = NULL;
+    for (size_t i = 0; i < n; i++) {
+        bool next = node && node + 1 < view->nodes + view->nodes_n &&
+                    node[1].cluster == hours[i].cluster && node[1].node == hours[i].node;
+        if (next)
+            node++;
+        else if (!node || node->cluster != hours[i].cluster || node->node != hours[i].node)
+            node = node_of(view, hours[i].cluster, hours[i].node);
+        if (node)
+            add_machine_hour(view, node, &hours[i]);
+    }
+    return true;
+}
+
+static enum err read_machine_hours(struct store *store, struct view *view, struct error *err)
+{
+    if (!view->days_n || !view->nodes_n)
+        return ERR_OK;
+    struct span span = {view->days[0].from, view->days[view->days_n - 1].to};
+    span.from = hour_floor(span.from);
+    return query_machine_hours(store, span, take_machine_hours, view, err);
 }
 
 /* From when on what nodes cost is wanted: the earliest tail that lasts to the end. */
@@ -238,6 +326,9 @@ static enum err read_all(struct store *store, struct reading *reading, struct er
     if (view->devices_n)
         qsort_r(view->devices, view->devices_n, sizeof *view->devices, by_place, view->names);
     find_nodes(view);
+    code = read_machine_hours(store, view, err);
+    if (code)
+        return code;
     span = (struct span){prices_from(view), view->window.to};
     if (span.from > view->window.to - HOUR_MS)
         span.from = view->window.to - HOUR_MS;
@@ -252,6 +343,10 @@ enum err view_read(struct store *store, const struct view_options *options, stru
     view->window = options->window;
     view->days_n = (size_t)options->days;
     view->days = mem_zalloc(view->days_n, sizeof *view->days);
+    view->prices = options->prices;
+    view->still = view->window;
+    if (view->still.to - view->still.from > VIEW_STILL_HOURS_MAX * HOUR_MS)
+        view->still.from = view->still.to - VIEW_STILL_HOURS_MAX * HOUR_MS;
     struct reading reading = {.view = view, .options = options};
     enum err code = read_all(store, &reading, err);
     free(reading.table);
@@ -269,10 +364,13 @@ void view_free(struct view *view)
         return;
     for (size_t i = 0; i < view->devices_n; i++) {
         free(view->devices[i].days);
+        free(view->devices[i].still);
         free(view->devices[i].tail);
     }
-    for (size_t i = 0; i < view->nodes_n; i++)
+    for (size_t i = 0; i < view->nodes_n; i++) {
+        free(view->nodes[i].days);
         free(view->nodes[i].hours);
+    }
     free(view->devices);
     free(view->nodes);
     for (size_t i = 0; i < view->floors_n; i++)

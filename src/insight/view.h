@@ -1,5 +1,5 @@
-/* What the idle scan reads: what every GPU did on each of the days, and hour by hour since it last
- * worked. Built once from the store, through query/; then read-only.
+/* What the idle scan reads: what every GPU and its host did on each of the days, and hour by hour
+ * since the GPU last worked. Built once from the store, through query/; then read-only.
  *
  * Sums of ratios are ms x 1e-9, each over its own seen time. One thread. */
 #ifndef GPUTALLY_INSIGHT_VIEW_H
@@ -24,10 +24,23 @@ struct view_hour {
     int64_t up_ms, observed_ms, idle_after_ms;
 };
 
+/* The last VIEW_RECENT_MS of the window. */
+#define VIEW_RECENT_MS (3 * HOUR_MS)
+struct view_recent {
+    int64_t up_ms, observed_ms;
+    bool worked; /* some observed instant was low or busy */
+};
+
+/* Hours that are remembered one by one, for the longest run: the last year of the window. */
+#define VIEW_STILL_HOURS_MAX (366 * 24)
+
 struct view_device {
     name_t cluster, node, device, model; /* node: where it was last */
     struct view_sum *days;               /* [view.days_n] */
-    struct view_hour *tail;              /* from the hour in which it last worked on */
+    uint64_t *still; /* [view_still_words()], bit h: in the h-th hour of view.still it stood still
+                        on that node, observed for half of the time or more */
+    struct view_recent recent;
+    struct view_hour *tail; /* from the hour in which it last worked on */
     size_t tail_n, tail_room;
     int64_t limit_mw; /* where no series says it; 0 unknown */
 };
@@ -40,12 +53,21 @@ struct view_price {
     uint32_t flags;
 };
 
+/* What a node's host did on a day; -1 where it is not known. */
+struct view_host {
+    int64_t cpu_max;   /* 1e-9: the highest mean of five minutes */
+    int64_t net_bytes; /* in and out */
+};
+
 struct view_node {
-    name_t cluster, node, instance_type, pool;
+    name_t cluster, node, instance_type, pool, region, cloud;
     enum capacity_type capacity;
     size_t first, n;          /* of view.devices */
     struct view_price *hours; /* ascending */
     size_t hours_n, hours_room;
+    struct view_host *days;                         /* [view.days_n] */
+    int64_t requested_mcpu, requested_memory_bytes; /* the most at a time on these days; -1 */
+    int64_t cpus;                                   /* -1 */
 };
 
 /* What a model drew in hours in which nobody held the GPU and nothing ran. */
@@ -70,7 +92,17 @@ struct view {
     size_t nodes_n, nodes_room;
     struct view_floor *floors; /* one a model */
     size_t floors_n, floors_room;
+    struct span still;           /* whole hours: what the bits of view_device.still are about */
+    const struct prices *prices; /* borrowed; NULL: the catalogue alone */
 };
+static inline size_t view_still_hours(const struct view *view)
+{
+    return (size_t)((view->still.to - view->still.from) / HOUR_MS);
+}
+static inline size_t view_still_words(const struct view *view)
+{
+    return (view_still_hours(view) + 63) / 64;
+}
 
 struct view_options {
     struct span window; /* whole hours; the days are the last complete ones before its end */
@@ -78,6 +110,7 @@ struct view_options {
     const char *tz;
     const struct power_limit *limits; /* configured */
     size_t limits_n;
+    const struct prices *prices; /* what could be rented instead; NULL: the catalogue alone */
 };
 enum err view_read(struct store *store, const struct view_options *options, struct view **ret,
                    struct error *err);

@@ -62,7 +62,9 @@ static void add_thresholds(const struct idle_report *report, struct strbuf *out)
     int64_t power = scan->devices_n ? scan->devices[0].power_below : IDLE_POWER_BELOW;
     strbuf_add(out, STR("idle: on every day GPU_UTIL below 10 %, memory below 20 %, power below "));
     text_percent(out, report->power_auto ? IDLE_POWER_BELOW : power, 0);
-    strbuf_add(out, STR(" of the limit"));
+    strbuf_add(out,
+               STR(" of the limit; its node's CPU never above 5 % for 5 min, network below 30 MB a "
+                   "day"));
     for (size_t i = 0; report->power_auto && i < scan->floors_n; i++) {
         const struct idle_floor *floor = &scan->floors[i];
         if (floor->ratio + IDLE_FLOOR_MARGIN <= IDLE_POWER_BELOW)
@@ -81,17 +83,32 @@ static void add_thresholds(const struct idle_report *report, struct strbuf *out)
 
 static void add_unchecked(const struct idle_scan *scan, struct strbuf *out)
 {
-    strbuf_add(out, STR("unchecked: CPU and network of the nodes (not collected), which lowers "
-                        "the confidence of whole nodes"));
+    const char *head = "unchecked: ";
+    for (int s = 0; s < HOST_SIGNALS; s++) {
+        size_t n = 0;
+        for (size_t i = 0; i < scan->nodes_n; i++)
+            n += scan->nodes[i].unchecked[s];
+        if (!n)
+            continue;
+        strbuf_addf(out, "%s%s of ", head, idle_host_words[s]);
+        text_plural(out, (wide_t)n, "node", "nodes");
+        head = "; ";
+    }
+    if (*head == ';')
+        strbuf_add(out, STR(" (no node_exporter): its work may be on the CPU, so ask before a node "
+                            "is removed"));
     for (int s = 0; s < VIEW_SIGNALS; s++) {
         size_t n = 0;
         for (size_t i = 0; i < scan->devices_n; i++)
             n += scan->devices[i].unchecked[s];
         if (n) {
-            strbuf_addf(out, "; %s of ", view_signal_words[s]);
+            strbuf_addf(out, "%s%s of ", head, view_signal_words[s]);
             text_plural(out, (wide_t)n, "GPU", "GPUs");
+            head = "; ";
         }
     }
+    if (*head != ';')
+        strbuf_add(out, STR("unchecked: nothing"));
 }
 
 static void add_columns(struct grid *grid, bool wide)
@@ -102,14 +119,19 @@ static void add_columns(struct grid *grid, bool wide)
     grid_column(grid, "UTIL", GRID_RIGHT);
     grid_column(grid, "MEMORY", GRID_RIGHT);
     grid_column(grid, "POWER", GRID_RIGHT);
-    if (wide)
+    if (wide) {
         grid_column(grid, "POWER BELOW", GRID_RIGHT);
+        grid_column(grid, "NODE CPU", GRID_RIGHT);
+        grid_column(grid, "NETWORK", GRID_RIGHT);
+    }
     grid_column(grid, "HELD", GRID_RIGHT);
     if (wide)
         grid_column(grid, "DAYS", GRID_RIGHT);
     grid_column(grid, "IDLE SINCE", GRID_NAME);
     grid_column(grid, "HOURS", GRID_RIGHT);
     grid_column(grid, "COST", GRID_RIGHT);
+    grid_column(grid, "LONGEST", GRID_RIGHT);
+    grid_column(grid, "LAST 3 H", GRID_NAME);
     grid_column(grid, wide ? "MODEL" : "ADVICE", GRID_WORDS);
     if (wide)
         grid_column(grid, "UNCHECKED", GRID_WORDS);
@@ -157,6 +179,43 @@ static void cells_since(const struct idle_report *report, struct grid *grid, str
     grid_cell(grid, strbuf_str(text));
 }
 
+static void cells_recent(struct grid *grid, struct strbuf *text, const struct idle_row *row)
+{
+    strbuf_clear(text);
+    if (row->longest->any)
+        text_nano(text, (wide_t)(row->longest->span.to - row->longest->span.from) * NANO / HOUR_MS,
+                  1);
+    else
+        strbuf_add(text, STR("–"));
+    grid_cell(grid, strbuf_str(text));
+    strbuf_clear(text);
+    strbuf_addf(text, "%s, ", idle_badge_words[row->recent->badge]);
+    text_percent(text, row->recent->observed, 0);
+    strbuf_add(text, STR(" seen"));
+    grid_cell(grid, strbuf_str(text));
+}
+
+/* The highest of the days; –: not known. */
+static void cells_host(struct grid *grid, struct strbuf *text, const struct idle_node *node,
+                       size_t days_n)
+{
+    struct view_host most = {-1, -1};
+    for (size_t d = 0; d < days_n; d++) {
+        const struct view_host *host = &node->days[d].host;
+        most.cpu_max = host->cpu_max > most.cpu_max ? host->cpu_max : most.cpu_max;
+        most.net_bytes = host->net_bytes > most.net_bytes ? host->net_bytes : most.net_bytes;
+    }
+    cell_percent(grid, text, most.cpu_max);
+    strbuf_clear(text);
+    if (most.net_bytes < 0) {
+        strbuf_add(text, STR("–"));
+    } else {
+        text_nano(text, (wide_t)most.net_bytes * (NANO / 1000000), 0);
+        strbuf_add(text, STR(" MB"));
+    }
+    grid_cell(grid, strbuf_str(text));
+}
+
 /* Advice to stop only where it has lasted and is observed; else whom to ask. */
 static struct str advice_of(const struct idle_row *row, size_t days_n)
 {
@@ -167,6 +226,8 @@ static struct str advice_of(const struct idle_row *row, size_t days_n)
         return held ? STR("ask its holder what it is kept for") : STR("watch it");
     if (held)
         return STR("ask its holder to give it back");
+    if (idle_host_works(row->node, days_n) && !(row->device && row->node->devices_n > 1))
+        return STR("its CPUs or network are at work: ask what runs there");
     return row->device && row->node->devices_n > 1
                ? STR("pack the node fuller, or use a smaller one")
                : STR("remove the node");
@@ -198,8 +259,10 @@ static void add_row(const struct idle_report *report, struct grid *grid, const s
     grid_cell(grid, str_of(idle_verdict_words[row->verdict]));
     for (int s = 0; s < VIEW_SIGNALS; s++)
         cell_percent(grid, &text, idle_row_mean(row, days_n, (enum view_signal)s));
-    if (wide)
+    if (wide) {
         cell_percent(grid, &text, row->device->power_below);
+        cells_host(grid, &text, row->node, days_n);
+    }
     cell_percent(grid, &text, idle_row_held(row, days_n));
     if (wide) {
         strbuf_clear(&text);
@@ -207,6 +270,7 @@ static void add_row(const struct idle_report *report, struct grid *grid, const s
         grid_cell(grid, strbuf_str(&text));
     }
     cells_since(report, grid, &text, row->since, places);
+    cells_recent(grid, &text, row);
     if (wide) {
         grid_cell(grid, names_text(view->names, row->device->device->model));
         cell_unchecked(grid, &text, row);
@@ -248,13 +312,16 @@ static void render_table(const struct idle_report *report, bool wide, struct str
         struct grid_style style = {.columns = report->columns, .colour = report->colour};
         grid_text(grid, &style, out);
         strbuf_addc(out, '\n');
-        strbuf_add(out, STR("UTIL, MEMORY, POWER: average of the highest day\n"));
+        strbuf_add(out, STR("UTIL, MEMORY, POWER: average of the highest day; LONGEST: hours of "
+                            "the longest run "
+                            "without work in the window\n"));
         if (gaps)
             strbuf_add(out,
                        STR("* more than 1 % of it is not observed (--output json has the gaps)\n"));
     } else {
         strbuf_add(out, STR("nothing stands idle\n"));
     }
+    idle_cpu_text(report, out);
     add_thresholds(report, out);
     strbuf_addc(out, '\n');
     add_unchecked(report->scan, out);
@@ -285,6 +352,7 @@ static void render_markdown(const struct idle_report *report, struct strbuf *out
     else
         strbuf_add(out, STR("nothing stands idle\n"));
     strbuf_addc(out, '\n');
+    idle_cpu_markdown(report, out);
     add_thresholds(report, &text);
     add_paragraph(out, &text);
     add_unchecked(report->scan, &text);

@@ -15,11 +15,12 @@ struct idle_report {
     size_t columns;       /* of the terminal; 0: not a terminal */
     bool colour;
 };
-/* table: idle nodes, idle GPUs of other nodes, and what has stood still for 3 days; wide: every
- * GPU. csv: a row for each GPU and day. json: everything (docs/formats.md). */
+/* table: idle nodes, idle GPUs of other nodes, what has stood still for 3 days, and nodes whose
+ * work is on the CPU; wide: every GPU. csv: a row for each GPU and day. json: everything
+ * (docs/formats.md). */
 void idle_report_render(const struct idle_report *report, enum report_format format,
                         struct strbuf *out);
-/* How many findings the table has: idle nodes and GPUs, and long stretches. */
+/* How many findings the table has: idle nodes and GPUs, long stretches, CPU work on GPU nodes. */
 size_t idle_report_findings(const struct idle_scan *scan);
 
 #endif

@@ -81,6 +81,27 @@ static void add_since(struct strbuf *out, const struct idle_since *since)
     strbuf_add(out, STR("]}"));
 }
 
+static void add_streaks(struct strbuf *out, const struct idle_run *longest,
+                        const struct idle_recent *recent)
+{
+    strbuf_add(out, STR("\"longest_idle\": "));
+    if (longest->any) {
+        strbuf_add(out, STR("{\"from\": "));
+        add_time(out, longest->span.from);
+        strbuf_add(out, STR(", \"to\": "));
+        add_time(out, longest->span.to);
+        strbuf_add(out, STR(", \"hours\": "));
+        text_nano_plain(out, (wide_t)(longest->span.to - longest->span.from) * NANO / HOUR_MS);
+        strbuf_addc(out, '}');
+    } else {
+        strbuf_add(out, STR("null"));
+    }
+    strbuf_addf(out, ", \"last_3h\": {\"state\": \"%s\", \"observed_percent\": ",
+                idle_badge_words[recent->badge]);
+    add_percent(out, recent->observed);
+    strbuf_addc(out, '}');
+}
+
 static void add_day(struct strbuf *out, const struct idle_report *report,
                     const struct idle_day *day, size_t d)
 {
@@ -120,6 +141,8 @@ static void add_device(struct strbuf *out, const struct idle_report *report,
     add_percent(out, device->power_below);
     strbuf_add(out, STR(", "));
     add_since(out, &device->since);
+    strbuf_add(out, STR(", "));
+    add_streaks(out, &device->longest, &device->recent);
     strbuf_add(out, STR(", \"days\": ["));
     for (size_t d = 0; d < view->days_n; d++) {
         strbuf_add(out, str_of(d ? ", " : ""));
@@ -128,10 +151,72 @@ static void add_device(struct strbuf *out, const struct idle_report *report,
     strbuf_add(out, STR("]}"));
 }
 
-static void add_node(struct strbuf *out, const struct idle_report *report,
-                     const struct idle_node *node)
+static void add_host_day(struct strbuf *out, const struct idle_report *report,
+                         const struct idle_host_day *day, size_t d)
+{
+    char name[16];
+    strbuf_addf(out, "{\"day\": \"%s\", \"cpu_peak_percent\": ",
+                day_name(report->scan->view->days[d].from, report->tz, name));
+    add_percent(out, day->host.cpu_max);
+    strbuf_add(out, STR(", \"network_bytes\": "));
+    if (day->host.net_bytes < 0)
+        strbuf_add(out, STR("null"));
+    else
+        strbuf_addf(out, "%lld", (long long)day->host.net_bytes);
+    strbuf_add(out, STR(", \"checks\": {"));
+    for (int s = 0; s < HOST_SIGNALS; s++)
+        strbuf_addf(out, "%s\"%s\": \"%s\"", s ? ", " : "", idle_host_words[s],
+                    idle_check_words[day->check[s]]);
+    strbuf_addf(out, "}, \"sufficient\": %s, \"failed\": %s}", day->sufficient ? "true" : "false",
+                day->failed ? "true" : "false");
+}
+
+static void add_offer(struct strbuf *out, const struct instead *instead)
+{
+    const struct price_offer *offer = &instead->offer;
+    char money[MONEY_TEXT_MAX];
+    strbuf_add(out, STR("{\"instance_type\": \""));
+    text_json(out, offer->instance_type);
+    strbuf_add(out, STR("\", \"vcpus\": "));
+    text_nano_plain(out, (wide_t)offer->vcpus_milli * (NANO / 1000));
+    strbuf_add(out, STR(", \"memory_gib\": "));
+    text_nano_plain(out, (wide_t)offer->memory_milli_gib * (NANO / 1000));
+    strbuf_addf(out,
+                ", \"price\": \"%s\", \"saving_per_hour\": ", money_format(offer->price, money));
+    strbuf_addf(out, "\"%s%s\", \"source\": \"", instead->saving < 0 ? "-" : "",
+                money_format(instead->saving < 0 ? -instead->saving : instead->saving, money));
+    text_json(out, str_of(offer->source ? offer->source : "catalogue "));
+    if (!offer->source)
+        text_json(out, offer->date);
+    strbuf_addf(out, "%s\"}", offer->derived ? " (derived)" : "");
+}
+
+static void add_cpu_bound(struct strbuf *out, const struct idle_cpu_bound *bound)
+{
+    strbuf_addf(out, "\"cpu_bound\": %s, \"gpu_util_percent\": ", bound->is ? "true" : "false");
+    add_percent(out, bound->util);
+    strbuf_add(out, STR(", \"cpu_peak_percent\": "));
+    add_percent(out, bound->cpu_max);
+    strbuf_add(out, STR(", \"instead\": "));
+    if (bound->is && bound->instead.found)
+        add_offer(out, &bound->instead);
+    else
+        strbuf_add(out, STR("null"));
+    strbuf_add(out, STR(", \"instead_reason\": "));
+    if (bound->is && bound->instead.why) {
+        strbuf_addc(out, '"');
+        text_json(out, str_of(bound->instead.why));
+        strbuf_addc(out, '"');
+    } else {
+        strbuf_add(out, STR("null"));
+    }
+}
+
+static void add_node_head(struct strbuf *out, const struct idle_report *report,
+                          const struct idle_node *node)
 {
     const struct view *view = report->scan->view;
+    const char *comma = "";
     strbuf_add(out, STR("    {\"cluster\": "));
     add_name(out, view, node->node->cluster);
     strbuf_add(out, STR(", \"node\": "));
@@ -139,12 +224,32 @@ static void add_node(struct strbuf *out, const struct idle_report *report,
     strbuf_add(out, STR(", \"instance_type\": "));
     add_name(out, view, node->node->instance_type);
     strbuf_addf(out,
-                ", \"capacity_type\": \"%s\", \"gpus\": %zu, \"verdict\": \"%s\", "
-                "\"unchecked\": [\"cpu\", \"network\"], ",
+                ", \"capacity_type\": \"%s\", \"gpus\": %zu, \"verdict\": \"%s\", \"unchecked\": [",
                 capacity_type_words[node->node->capacity], node->devices_n,
                 idle_verdict_words[node->verdict]);
+    for (int s = 0; s < HOST_SIGNALS; s++)
+        if (node->unchecked[s]) {
+            strbuf_addf(out, "%s\"%s\"", comma, idle_host_words[s]);
+            comma = ", ";
+        }
+    strbuf_add(out, STR("], "));
+}
+
+static void add_node(struct strbuf *out, const struct idle_report *report,
+                     const struct idle_node *node)
+{
+    add_node_head(out, report, node);
     add_since(out, &node->since);
-    strbuf_addc(out, '}');
+    strbuf_add(out, STR(", "));
+    add_streaks(out, &node->longest, &node->recent);
+    strbuf_add(out, STR(", "));
+    add_cpu_bound(out, &node->cpu_bound);
+    strbuf_add(out, STR(", \"days\": ["));
+    for (size_t d = 0; d < report->scan->view->days_n; d++) {
+        strbuf_add(out, str_of(d ? ", " : ""));
+        add_host_day(out, report, &node->days[d], d);
+    }
+    strbuf_add(out, STR("]}"));
 }
 
 static void add_floors(struct strbuf *out, const struct idle_scan *scan)
@@ -174,7 +279,9 @@ void idle_report_json(const struct idle_report *report, struct strbuf *out)
     text_json(out, str_of(report->currency));
     strbuf_addf(out,
                 "\",\n  \"thresholds\": {\"util_below_percent\": 10, \"memory_below_percent\": 20, "
-                "\"power\": \"%s\", \"finding_hours\": 72, \"finding_observed_percent\": 90},\n",
+                "\"power\": \"%s\", \"cpu_peak_below_percent\": 5, "
+                "\"network_below_bytes\": 30000000, \"finding_hours\": 72, "
+                "\"finding_observed_percent\": 90},\n",
                 report->power_auto ? "auto" : "fixed");
     add_floors(out, scan);
     strbuf_add(out, STR("  \"nodes\": [\n"));
@@ -195,6 +302,27 @@ static void csv_percent(struct strbuf *out, int64_t ratio)
     strbuf_addc(out, ',');
     if (ratio >= 0)
         text_nano_plain(out, (wide_t)ratio * 100);
+}
+
+static void csv_streaks(struct strbuf *out, const struct idle_device *device)
+{
+    const struct idle_run *longest = &device->longest;
+    strbuf_addc(out, ',');
+    if (longest->any)
+        text_nano_plain(out, (wide_t)(longest->span.to - longest->span.from) * NANO / HOUR_MS);
+    strbuf_addf(out, ",%s", idle_badge_words[device->recent.badge]);
+    csv_percent(out, device->recent.observed);
+}
+
+static void csv_host(struct strbuf *out, const struct idle_node *node,
+                     const struct idle_host_day *day)
+{
+    csv_percent(out, day->host.cpu_max);
+    strbuf_addf(out, ",%s,", idle_check_words[day->check[HOST_CPU]]);
+    if (day->host.net_bytes >= 0)
+        strbuf_addf(out, "%lld", (long long)day->host.net_bytes);
+    strbuf_addf(out, ",%s,%s", idle_check_words[day->check[HOST_NETWORK]],
+                node->cpu_bound.is ? "true" : "false");
 }
 
 static void csv_device(struct strbuf *out, const struct idle_report *report,
@@ -226,6 +354,8 @@ static void csv_device(struct strbuf *out, const struct idle_report *report,
         strbuf_addc(out, ',');
         if (device->since.any && device->since.priced)
             strbuf_add(out, str_of(money_format(device->since.cost, money)));
+        csv_streaks(out, device);
+        csv_host(out, node, &node->days[d]);
         strbuf_addc(out, '\n');
     }
 }
@@ -236,7 +366,9 @@ void idle_report_csv(const struct idle_report *report, struct strbuf *out)
     for (int s = 0; s < VIEW_SIGNALS; s++)
         strbuf_addf(out, ",%s_percent,%s_check", view_signal_words[s], view_signal_words[s]);
     strbuf_add(out, STR(",power_below_percent,sufficient,up_ms,observed_ms,held_ms,idle_since,"
-                        "idle_since_cost\n"));
+                        "idle_since_cost,longest_idle_hours,last_3h,last_3h_observed_percent,"
+                        "node_cpu_peak_percent,node_cpu_check,node_network_bytes,"
+                        "node_network_check,cpu_bound\n"));
     for (size_t i = 0; i < report->scan->nodes_n; i++) {
         const struct idle_node *node = &report->scan->nodes[i];
         for (size_t d = 0; d < node->devices_n; d++)

@@ -29,12 +29,18 @@ struct idle_row *idle_rows(const struct idle_scan *scan, bool all, size_t *ret_n
         const struct idle_node *node = &scan->nodes[i];
         bool advice = idle_since_is_finding(&node->since);
         bool whole = !all && is_finding(node->verdict, &node->since);
-        struct idle_row row = {node, NULL, &node->since, node->verdict, advice};
+        struct idle_row row = {node,          NULL,          &node->since, &node->longest,
+                               &node->recent, node->verdict, advice};
         if (whole && node->devices_n > 1)
             mem_push(rows, n, room, row);
         for (size_t d = 0; d < node->devices_n; d++) {
             const struct idle_device *device = &node->devices[d];
-            row = (struct idle_row){node, device, &device->since, device->verdict,
+            row = (struct idle_row){node,
+                                    device,
+                                    &device->since,
+                                    &device->longest,
+                                    &device->recent,
+                                    device->verdict,
                                     idle_since_is_finding(&device->since)};
             if (all ||
                 (!(whole && node->devices_n > 1) && is_finding(device->verdict, &device->since)))
@@ -51,7 +57,15 @@ size_t idle_report_findings(const struct idle_scan *scan)
 {
     size_t n;
     free(idle_rows(scan, false, &n));
-    return n;
+    return n + idle_cpu_nodes(scan);
+}
+
+bool idle_host_works(const struct idle_node *node, size_t days_n)
+{
+    for (size_t d = 0; d < days_n; d++)
+        if (node->days[d].sufficient && node->days[d].failed)
+            return true;
+    return false;
 }
 
 static const struct idle_device *devices_of(const struct idle_row *row, size_t *ret_n)
