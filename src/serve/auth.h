@@ -46,8 +46,9 @@ struct access {
 };
 
 struct auth;
-struct auth *auth_new(void); /* no tokens: anonymous, with all scopes */
-void auth_free(struct auth *auth);
+struct auth *auth_new(void);               /* no tokens: anonymous, with all scopes */
+struct auth *auth_hold(struct auth *auth); /* one more owner; any thread */
+void auth_free(struct auth *auth);         /* one less; the last one frees it. NULL is fine */
 
 /* The section `access:` of the configuration (docs/access.md). Errors say where. */
 enum err auth_read(struct auth *auth, struct config_node section, struct error *err);

@@ -66,8 +66,12 @@ struct http_answer {
     int status;               /* 200 unless set */
     const char *content_type; /* "application/json" unless set; static */
     struct strbuf body;       /* taken over by the server */
-    struct str fixed;         /* instead of body: bytes that live as long as the server (assets) */
-    const char *fixed_encoding; /* "gzip": fixed is already packed; NULL: it is not */
+    /* Instead of body: bytes that somebody else keeps, plain, packed with gzip, or both. fixed_free
+     * (may be NULL) is called when the last of them was sent. */
+    struct str fixed, fixed_gzip;
+    size_t fixed_size; /* unpacked, where there is only fixed_gzip */
+    void (*fixed_free)(void *context);
+    void *fixed_context;
     /* instead of body: called on a thread of its own once the head is sent; the context is freed
      * with stream_free, also where the stream never ran. */
     void (*stream)(void *context, struct http_stream *to);
@@ -149,11 +153,12 @@ struct http_options {
     const struct http_limits *limits; /* copied; NULL: defaults */
     int loops;                        /* threads of the event loops; 0: 2 */
     int workers;                      /* 0: as many as cores, at least 4 */
-    struct auth *auth;                /* not owned; NULL: everybody may do everything (loopback) */
+    struct auth *auth;                /* taken over by a start; NULL: everybody may do everything */
     const char *tls_cert, *tls_key, *tls_client_ca; /* PEM files; NULL: none */
     /* Each worker's own: made on its thread before the first request, freed on its thread. */
     void *(*worker_new)(void *context);
     void (*worker_free)(void *worker);
+    void (*worker_interrupt)(void *worker); /* any thread: end what it does early; may be NULL */
     void (*on_request)(void *context, const struct http_event *event); /* any thread; quick */
     void *context;
 };
@@ -167,6 +172,9 @@ size_t http_routes(const struct http_server *server, const struct http_route **r
 enum err http_server_start(struct http_server *server, struct error *err);
 /* The port that it listens on, once it does. */
 int http_server_port(const struct http_server *server);
+/* Who may ask, from now on; the server takes it over and lets go of the last one when the last
+ * request with it ends. */
+void http_server_set_auth(struct http_server *server, struct auth *auth);
 /* Read certificates and authorities again: all of them or, with an error, none. */
 enum err http_server_reload_tls(struct http_server *server, struct error *err);
 struct http_counts {
