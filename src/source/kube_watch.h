@@ -26,7 +26,6 @@
 #include "source/kube_history.h"
 #include "wire/kube_record.h"
 
-#define KUBE_LINE_MAX ((size_t)16 << 20) /* bytes of an event; a longer one is skipped */
 #define KUBE_REFUSED_PAUSE_MS ((time_ms)10 * 60 * 1000) /* before a 403 or 404 is tried again */
 #define KUBE_TARGETS_MAX 65536
 

@@ -9,52 +9,15 @@
  * tells: nothing but a pod has spec.containers. */
 #include "wire/kube_objects.h"
 
-#include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "wire/json_items.h"
+#include "wire/kube_objects_impl.h"
 
 #define NESTED_LISTS_MAX 2 /* a List inside a List, as an item */
 
-struct kube_reader {
-    struct kube_sink sink;
-    struct json_items *items;
-    struct kube_counts counts;
-    struct arena arena;
-    struct strbuf fault, first_fault;
-    /* of the item that is read */
-    uint64_t document, index;
-    char label[200]; /* "Pod serving/a" */
-};
-
-static struct str text_of(const json_t *value)
-{
-    return json_is_string(value) ? (struct str){json_string_value(value), json_string_length(value)}
-                                 : STR_NONE;
-}
-
-static struct str text_at(const json_t *object, const char *key)
-{
-    return text_of(json_object_get(object, key));
-}
-
-static bool true_at(const json_t *object, const char *key)
-{
-    return json_is_true(json_object_get(object, key));
-}
-
-static size_t array_size_at(const json_t *object, const char *key, json_t **ret)
-{
-    *ret = json_object_get(object, key);
-    return json_array_size(*ret); /* 0 of what is no array */
-}
-
-static void fault(struct kube_reader *r, bool lost, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static void fault(struct kube_reader *r, bool lost, const char *format, ...)
+void kube_fault(struct kube_reader *r, bool lost, const char *format, ...)
 {
     char what[200];
     va_list args;
@@ -81,7 +44,7 @@ static void fault(struct kube_reader *r, bool lost, const char *format, ...)
         r->sink.fault(r->sink.context, &(struct kube_fault){strbuf_str(&r->fault), lost});
 }
 
-static time_ms time_at(struct kube_reader *r, const json_t *object, const char *key)
+time_ms kube_time_at(struct kube_reader *r, const json_t *object, const char *key)
 {
     struct str text = text_at(object, key);
     time_ms t;
@@ -89,7 +52,7 @@ static time_ms time_at(struct kube_reader *r, const json_t *object, const char *
         return TIME_MIN;
     if (time_parse(text, &t))
         return t;
-    fault(r, false, "%s is no time", key);
+    kube_fault(r, false, "%s is no time", key);
     return TIME_MIN;
 }
 
@@ -120,13 +83,13 @@ static size_t add_quantities(struct kube_reader *r, json_t *object, struct kube_
         if (quantity_of(value, &q.milli))
             all[n++] = q;
         else
-            fault(r, false, "the quantity of %.100s is not readable", key);
+            kube_fault(r, false, "the quantity of %.100s is not readable", key);
     }
     return n;
 }
 
-static size_t quantities(struct kube_reader *r, json_t *first, json_t *second,
-                         const struct kube_quantity **ret)
+size_t kube_quantities(struct kube_reader *r, json_t *first, json_t *second,
+                       const struct kube_quantity **ret)
 {
     size_t most = json_object_size(first) + json_object_size(second);
     struct kube_quantity *all = arena_alloc(&r->arena, most * sizeof *all);
@@ -134,7 +97,7 @@ static size_t quantities(struct kube_reader *r, json_t *first, json_t *second,
     return add_quantities(r, second, all, add_quantities(r, first, all, 0));
 }
 
-static size_t label_list(struct kube_reader *r, json_t *object, const struct label **ret)
+size_t kube_label_list(struct kube_reader *r, json_t *object, const struct label **ret)
 {
     struct label *labels = arena_alloc(&r->arena, json_object_size(object) * sizeof *labels);
     size_t n = 0;
@@ -149,21 +112,17 @@ static size_t label_list(struct kube_reader *r, json_t *object, const struct lab
     return n;
 }
 
-/* The controller among the owners; false where there is none. */
-static bool controller_of(const json_t *metadata, struct str *ret_kind, struct str *ret_name)
+/* The controller among the owners; NULL where there is none. */
+static const json_t *controller_of(const json_t *metadata)
 {
     json_t *owners;
     size_t n = array_size_at(metadata, "ownerReferences", &owners);
     for (size_t i = 0; i < n; i++) {
         const json_t *owner = json_array_get(owners, i);
-        struct str kind = text_at(owner, "kind"), name = text_at(owner, "name");
-        if (true_at(owner, "controller") && kind.n && name.n) {
-            *ret_kind = kind;
-            *ret_name = name;
-            return true;
-        }
+        if (true_at(owner, "controller") && text_at(owner, "kind").n && text_at(owner, "name").n)
+            return owner;
     }
-    return false;
+    return NULL;
 }
 
 static void read_node(struct kube_reader *r, const json_t *object)
@@ -176,15 +135,16 @@ static void read_node(struct kube_reader *r, const json_t *object)
         .name = text_at(metadata, "name"),
         .uid = text_at(metadata, "uid"),
         .provider_id = text_at(spec, "providerID"),
-        .created = time_at(r, metadata, "creationTimestamp"),
+        .created = kube_time_at(r, metadata, "creationTimestamp"),
         .unschedulable = true_at(spec, "unschedulable"),
         .internal_ip = STR_NONE,
     };
-    node.labels_n = label_list(r, json_object_get(metadata, "labels"), &node.labels);
-    node.annotations_n = label_list(r, json_object_get(metadata, "annotations"), &node.annotations);
-    node.capacity_n = quantities(r, json_object_get(status, "capacity"), NULL, &node.capacity);
+    node.labels_n = kube_label_list(r, json_object_get(metadata, "labels"), &node.labels);
+    node.annotations_n =
+        kube_label_list(r, json_object_get(metadata, "annotations"), &node.annotations);
+    node.capacity_n = kube_quantities(r, json_object_get(status, "capacity"), NULL, &node.capacity);
     node.allocatable_n =
-        quantities(r, json_object_get(status, "allocatable"), NULL, &node.allocatable);
+        kube_quantities(r, json_object_get(status, "allocatable"), NULL, &node.allocatable);
     size_t n = array_size_at(status, "addresses", &list);
     for (size_t i = 0; i < n && node.internal_ip.n == 0; i++)
         if (str_eq(text_at(json_array_get(list, i), "type"), STR("InternalIP")))
@@ -215,8 +175,8 @@ static size_t add_containers(struct kube_reader *r, const json_t *list, bool ini
             .init = init,
             .sidecar = init && str_eq(text_at(container, "restartPolicy"), STR("Always")),
         };
-        c->requests_n = quantities(r, json_object_get(resources, "requests"),
-                                   json_object_get(resources, "limits"), &c->requests);
+        c->requests_n = kube_quantities(r, json_object_get(resources, "requests"),
+                                        json_object_get(resources, "limits"), &c->requests);
     }
     return n;
 }
@@ -230,7 +190,7 @@ static size_t ended_containers(struct kube_reader *r, const json_t *list, time_m
         const json_t *terminated = json_object_get(state, "terminated");
         if (!json_is_object(terminated))
             continue;
-        time_ms t = time_at(r, terminated, "finishedAt");
+        time_ms t = kube_time_at(r, terminated, "finishedAt");
         ended++;
         if (t > *latest)
             *latest = t;
@@ -265,7 +225,7 @@ static time_ms finished_at(struct kube_reader *r, const json_t *spec, const json
     const json_t *ready = condition_of(status, STR("Ready"));
     struct str reason = text_at(ready, "reason");
     if (str_eq(reason, STR("PodFailed")) || str_eq(reason, STR("PodCompleted")))
-        return time_at(r, ready, "lastTransitionTime");
+        return kube_time_at(r, ready, "lastTransitionTime");
     return TIME_MIN;
 }
 
@@ -290,6 +250,27 @@ static size_t pod_claims(struct kube_reader *r, const json_t *spec, const json_t
     return n;
 }
 
+static size_t pod_ports(struct kube_reader *r, const json_t *containers,
+                        const struct kube_port **ret)
+{
+    size_t most = 0, n = 0;
+    json_t *list;
+    for (size_t i = 0; i < json_array_size(containers); i++)
+        most += array_size_at(json_array_get(containers, i), "ports", &list);
+    struct kube_port *ports = arena_alloc(&r->arena, most * sizeof *ports);
+    *ret = ports;
+    for (size_t i = 0; i < json_array_size(containers); i++) {
+        size_t here = array_size_at(json_array_get(containers, i), "ports", &list);
+        for (size_t k = 0; k < here; k++) {
+            const json_t *port = json_array_get(list, k);
+            json_int_t number = json_integer_value(json_object_get(port, "containerPort"));
+            if (number > 0 && number <= UINT16_MAX)
+                ports[n++] = (struct kube_port){text_at(port, "name"), (uint16_t)number};
+        }
+    }
+    return n;
+}
+
 static void read_pod(struct kube_reader *r, const json_t *object)
 {
     const json_t *metadata = json_object_get(object, "metadata");
@@ -297,6 +278,7 @@ static void read_pod(struct kube_reader *r, const json_t *object)
     const json_t *status = json_object_get(object, "status");
     const json_t *grace = json_object_get(metadata, "deletionGracePeriodSeconds");
     const json_t *scheduled = condition_of(status, STR("PodScheduled"));
+    const json_t *controller = controller_of(metadata);
     json_t *inits, *mains;
     struct kube_pod pod = {
         .namespace = text_at(metadata, "namespace"),
@@ -304,19 +286,23 @@ static void read_pod(struct kube_reader *r, const json_t *object)
         .uid = text_at(metadata, "uid"),
         .node = text_at(spec, "nodeName"),
         .phase = text_at(status, "phase"),
-        .owner_kind = STR_NONE,
-        .owner_name = STR_NONE,
-        .created = time_at(r, metadata, "creationTimestamp"),
-        .started = time_at(r, status, "startTime"),
-        .deletion = time_at(r, metadata, "deletionTimestamp"),
+        .owner_kind = text_at(controller, "kind"),
+        .owner_name = text_at(controller, "name"),
+        .owner_api = text_at(controller, "apiVersion"),
+        .owner_uid = text_at(controller, "uid"),
+        .priority_class = text_at(spec, "priorityClassName"),
+        .ip = text_at(status, "podIP"),
+        .created = kube_time_at(r, metadata, "creationTimestamp"),
+        .started = kube_time_at(r, status, "startTime"),
+        .deletion = kube_time_at(r, metadata, "deletionTimestamp"),
         .deletion_grace_s = json_is_integer(grace) ? json_integer_value(grace) : -1,
         .scheduled = TIME_MIN,
     };
     if (str_eq(text_at(scheduled, "status"), STR("True")))
-        pod.scheduled = time_at(r, scheduled, "lastTransitionTime");
-    controller_of(metadata, &pod.owner_kind, &pod.owner_name);
-    pod.labels_n = label_list(r, json_object_get(metadata, "labels"), &pod.labels);
-    pod.annotations_n = label_list(r, json_object_get(metadata, "annotations"), &pod.annotations);
+        pod.scheduled = kube_time_at(r, scheduled, "lastTransitionTime");
+    pod.labels_n = kube_label_list(r, json_object_get(metadata, "labels"), &pod.labels);
+    pod.annotations_n =
+        kube_label_list(r, json_object_get(metadata, "annotations"), &pod.annotations);
     size_t room =
         array_size_at(spec, "initContainers", &inits) + array_size_at(spec, "containers", &mains);
     struct kube_container *containers = arena_alloc(&r->arena, room * sizeof *containers);
@@ -325,6 +311,7 @@ static void read_pod(struct kube_reader *r, const json_t *object)
     pod.containers = containers;
     pod.finished = finished_at(r, spec, status, &pod);
     pod.claims_n = pod_claims(r, spec, status, &pod.claims);
+    pod.ports_n = pod_ports(r, mains, &pod.ports);
     r->counts.pods++;
     if (r->sink.pod)
         r->sink.pod(r->sink.context, &pod);
@@ -334,105 +321,29 @@ static void read_namespace(struct kube_reader *r, const json_t *object)
 {
     const json_t *metadata = json_object_get(object, "metadata");
     struct kube_namespace ns = {.name = text_at(metadata, "name")};
-    ns.labels_n = label_list(r, json_object_get(metadata, "labels"), &ns.labels);
-    ns.annotations_n = label_list(r, json_object_get(metadata, "annotations"), &ns.annotations);
+    ns.labels_n = kube_label_list(r, json_object_get(metadata, "labels"), &ns.labels);
+    ns.annotations_n =
+        kube_label_list(r, json_object_get(metadata, "annotations"), &ns.annotations);
     r->counts.namespaces++;
     if (r->sink.namespace)
         r->sink.namespace(r->sink.context, &ns);
 }
 
-/* An attribute's text, its name bare or with a domain in front ("gpu.nvidia.com/uuid"). */
-static struct str attribute_of(json_t *attributes, const char *name)
-{
-    const char *key;
-    json_t *value;
-    json_object_foreach(attributes, key, value)
-    {
-        const char *slash = strrchr(key, '/');
-        if (strcmp(slash ? slash + 1 : key, name) == 0)
-            return text_at(value, "string");
-    }
-    return STR_NONE;
-}
-
-static void read_slice(struct kube_reader *r, const json_t *object)
-{
-    const json_t *spec = json_object_get(object, "spec"), *pool = json_object_get(spec, "pool");
-    json_t *list;
-    size_t n = array_size_at(spec, "devices", &list);
-    struct kube_device *devices = arena_alloc(&r->arena, n * sizeof *devices);
-    for (size_t i = 0; i < n; i++) {
-        const json_t *device = json_array_get(list, i);
-        const json_t *basic = json_object_get(device, "basic");
-        json_t *attributes = json_object_get(basic ? basic : device, "attributes");
-        devices[i] = (struct kube_device){
-            .name = text_at(device, "name"),
-            .uuid = attribute_of(attributes, "uuid"),
-            .parent_uuid = attribute_of(attributes, "parentUUID"),
-            .profile = attribute_of(attributes, "profile"),
-            .product = attribute_of(attributes, "productName"),
-            .type = attribute_of(attributes, "type"),
-        };
-    }
-    const json_t *generation = json_object_get(pool, "generation");
-    struct kube_slice slice = {
-        .name = text_at(json_object_get(object, "metadata"), "name"),
-        .driver = text_at(spec, "driver"),
-        .pool = text_at(pool, "name"),
-        .node = text_at(spec, "nodeName"),
-        .generation = json_integer_value(generation),
-        .devices = devices,
-        .devices_n = n,
-    };
-    r->counts.slices++;
-    if (r->sink.slice)
-        r->sink.slice(r->sink.context, &slice);
-}
-
-static void read_claim(struct kube_reader *r, const json_t *object)
-{
-    const json_t *metadata = json_object_get(object, "metadata");
-    const json_t *status = json_object_get(object, "status");
-    const json_t *allocated = json_object_get(json_object_get(status, "allocation"), "devices");
-    json_t *results, *reserved;
-    size_t results_n = array_size_at(allocated, "results", &results);
-    size_t reserved_n = array_size_at(status, "reservedFor", &reserved);
-    struct kube_allocation *allocations = arena_alloc(&r->arena, results_n * sizeof *allocations);
-    struct kube_consumer *consumers = arena_alloc(&r->arena, reserved_n * sizeof *consumers);
-    struct kube_claim claim = {
-        .namespace = text_at(metadata, "namespace"),
-        .name = text_at(metadata, "name"),
-        .uid = text_at(metadata, "uid"),
-        .allocations = allocations,
-        .consumers = consumers,
-    };
-    for (size_t i = 0; i < results_n; i++) {
-        const json_t *result = json_array_get(results, i);
-        if (!true_at(result, "adminAccess"))
-            allocations[claim.allocations_n++] =
-                (struct kube_allocation){text_at(result, "request"), text_at(result, "driver"),
-                                         text_at(result, "pool"), text_at(result, "device")};
-    }
-    for (size_t i = 0; i < reserved_n; i++) {
-        const json_t *consumer = json_array_get(reserved, i);
-        if (str_eq(text_at(consumer, "resource"), STR("pods")))
-            consumers[claim.consumers_n++] =
-                (struct kube_consumer){text_at(consumer, "name"), text_at(consumer, "uid")};
-    }
-    r->counts.claims++;
-    if (r->sink.claim)
-        r->sink.claim(r->sink.context, &claim);
-}
-
 static void read_owner(struct kube_reader *r, const json_t *object, struct str kind)
 {
     const json_t *metadata = json_object_get(object, "metadata");
+    const json_t *controller = controller_of(metadata);
     struct kube_owner owner = {
         .namespace = text_at(metadata, "namespace"),
         .kind = kind,
         .name = text_at(metadata, "name"),
+        .uid = text_at(metadata, "uid"),
+        .owner_kind = text_at(controller, "kind"),
+        .owner_name = text_at(controller, "name"),
+        .owner_api = text_at(controller, "apiVersion"),
+        .owner_uid = text_at(controller, "uid"),
     };
-    if (!controller_of(metadata, &owner.owner_kind, &owner.owner_name)) {
+    if (!controller && r->kind.n == 0) {
         r->counts.others++;
         return;
     }
@@ -446,9 +357,11 @@ static bool ends_in_list(struct str kind)
     return kind.n >= 4 && memcmp(kind.p + kind.n - 4, "List", 4) == 0;
 }
 
-static struct str kind_of(const json_t *object, struct str list_kind)
+static struct str kind_of(const struct kube_reader *r, const json_t *object, struct str list_kind)
 {
     struct str kind = text_at(object, "kind");
+    if (r->kind.n && !ends_in_list(kind))
+        return r->kind;
     if (kind.n)
         return kind;
     if (list_kind.n > 4 && ends_in_list(list_kind))
@@ -464,8 +377,7 @@ static struct str kind_of(const json_t *object, struct str list_kind)
     return STR_NONE;
 }
 
-static void read_object(struct kube_reader *r, const json_t *object, struct str list_kind,
-                        int nested)
+void kube_read_object(struct kube_reader *r, const json_t *object, struct str list_kind, int nested)
 {
     static const struct {
         const char *kind;
@@ -474,15 +386,17 @@ static void read_object(struct kube_reader *r, const json_t *object, struct str 
         {"Pod", read_pod},
         {"Node", read_node},
         {"Namespace", read_namespace},
-        {"ResourceSlice", read_slice},
-        {"ResourceClaim", read_claim},
+        {"ResourceSlice", kube_read_slice},
+        {"ResourceClaim", kube_read_claim},
+        {"ResourceQuota", kube_read_quota},
+        {"PriorityClass", kube_read_priority},
     };
-    struct str kind = kind_of(object, list_kind);
+    struct str kind = kind_of(r, object, list_kind);
     const json_t *metadata = json_object_get(object, "metadata"), *items;
     items = json_object_get(object, "items");
     if (json_is_array(items) && nested < NESTED_LISTS_MAX) {
         for (size_t i = 0; i < json_array_size(items); i++)
-            read_object(r, json_array_get(items, i), kind, nested + 1);
+            kube_read_object(r, json_array_get(items, i), kind, nested + 1);
         return;
     }
     struct str name = text_at(metadata, "name"), namespace = text_at(metadata, "namespace");
@@ -493,7 +407,7 @@ static void read_object(struct kube_reader *r, const json_t *object, struct str 
     snprintf(r->label, sizeof r->label, "%.40s%s%.60s%s%.60s", kind.p, name.n ? " " : "",
              namespace.n ? namespace.p : "", namespace.n ? "/" : "", name.p);
     if (kind.n == 0 || name.n == 0) {
-        fault(r, true, "%s", kind.n ? "has no name" : "has no kind: is no Kubernetes object");
+        kube_fault(r, true, "%s", kind.n ? "has no name" : "has no kind: is no Kubernetes object");
         return;
     }
     r->counts.items++;
@@ -515,11 +429,11 @@ static void on_item(void *context, const struct json_item *item)
     json_error_t error;
     json_t *object = item->text.n ? json_loadb(item->text.p, item->text.n, 0, &error) : NULL;
     if (item->broken && !object)
-        fault(r, true, "%s", item->broken);
+        kube_fault(r, true, "%s", item->broken);
     else if (!object)
-        fault(r, true, "is no JSON: %.120s", error.text);
+        kube_fault(r, true, "is no JSON: %.120s", error.text);
     else
-        read_object(r, object, item->kind, 0);
+        kube_read_object(r, object, item->kind, 0);
     json_decref(object);
     arena_clear(&r->arena);
 }
@@ -533,9 +447,12 @@ static void on_list(void *context, const struct json_list *list)
     r->counts.lists++;
     r->label[0] = 0;
     json_t *rest = json_loadb(list->rest.p, list->rest.n, 0, NULL);
-    struct str more = text_at(json_object_get(rest, "metadata"), "continue");
-    if (more.n)
-        fault(r, true, "is the last of this piece; the list goes on (metadata.continue)");
+    const json_t *metadata = json_object_get(rest, "metadata");
+    struct str more = text_at(metadata, "continue");
+    if (r->sink.list)
+        r->sink.list(r->sink.context, text_at(metadata, "resourceVersion"), more);
+    else if (more.n)
+        kube_fault(r, true, "is the last of this piece; the list goes on (metadata.continue)");
     json_decref(rest);
 }
 
@@ -561,6 +478,11 @@ struct kube_reader *kube_reader_new(const struct kube_sink *sink)
         .list = on_list,
     });
     return r;
+}
+
+void kube_reader_kind(struct kube_reader *r, struct str kind)
+{
+    r->kind = kind;
 }
 
 void kube_reader_feed(struct kube_reader *r, const char *p, size_t n)

@@ -137,6 +137,9 @@ struct kube_sink {
     void (*fault)(void *context, const struct kube_fault *fault);
     void (*quota)(void *context, const struct kube_quota *quota);
     void (*priority)(void *context, const struct kube_priority *priority);
+    /* A list has ended, with its version; more: the token that asks for the next piece, empty where
+     * this was the last. Where it is NULL, a list that goes on is told as a fault. */
+    void (*list)(void *context, struct str version, struct str more);
 };
 
 struct kube_counts {
@@ -148,6 +151,9 @@ struct kube_counts {
 
 struct kube_reader;
 struct kube_reader *kube_reader_new(const struct kube_sink *sink);
+/* All items are of this kind (not copied), whatever they say of themselves: metadata alone comes as
+ * PartialObjectMetadata. Controllers are then told too where they have none above them. */
+void kube_reader_kind(struct kube_reader *reader, struct str kind);
 /* Bytes in pieces of any size; callbacks come as items are complete. */
 void kube_reader_feed(struct kube_reader *reader, const char *p, size_t n);
 /* The end of the bytes. ERR_PARSE where there was nothing that Kubernetes could have said (empty,

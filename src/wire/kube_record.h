@@ -12,22 +12,25 @@
  * Between SEEN (or any other record of a connection) and the LIST after it lies time of which
  * nothing is known but what the list shows. A *snapshot* is a list from memory, so that a journal
  * whose old part is dropped still begins with everything: its objects carry since when they were
- * seen (`first`) and the last observation before that lacked them (`lacked`).
+ * seen (`first`; as they are now, `since`) and the last observation that lacked them (`lacked`);
+ * those that are gone follow as DELETED records with the last observation of them (`last`).
  *
  * Layout: field 1 version (KUBE_RECORD_VERSION), 2 act, 3 kind, 4 t, 5 cluster, 6 first, 7 lacked
- * (TIME_MIN: absent), 8 object. Unknown fields are skipped, so that fields may be added; a record
- * of a newer version is refused. Decoding gives the views of wire/kube_objects.h; they live during
- * the call. Any thread; bounded by the record's length and KUBE_RECORD_ITEMS_MAX. */
+ * (TIME_MIN: absent), 8 object, 9 snapshot, 10 since, 11 last. Unknown fields are skipped, so that
+ * fields may be added; a record of a newer version is refused. Decoding gives the views of
+ * wire/kube_objects.h; they live during the call. Any thread; bounded by the record's length and
+ * KUBE_RECORD_ITEMS_MAX. */
 #ifndef GPUTALLY_WIRE_KUBE_RECORD_H
 #define GPUTALLY_WIRE_KUBE_RECORD_H
 
 #include "wire/kube_objects.h"
 
 #define KUBE_RECORD_VERSION 1
-#define KUBE_RECORD_MAX ((size_t)4 << 20)   /* bytes of a record */
-#define KUBE_RECORD_ITEMS_MAX (1u << 16)    /* labels, containers, devices … of an object */
-#define KUBE_RECORD_TEXT_MAX ((size_t)4096) /* bytes of a text that is kept; longer ones are cut   \
-                                             */
+#define KUBE_RECORD_MAX ((size_t)4 << 20) /* bytes of a record */
+#define KUBE_RECORD_ITEMS_MAX (1u << 16)  /* labels, containers, devices … of an object */
+#define KUBE_RECORD_TEXT_MAX                                                                       \
+    ((size_t)4096) /* bytes of a text; longer ones are left out                                    \
+                    */
 
 /* X(NAME, "Kind") */
 #define KUBE_KIND_TABLE(X)                                                                         \
@@ -61,9 +64,10 @@ struct kube_record {
     enum kube_kind kind;
     time_ms t;
     struct str cluster;
-    bool snapshot;         /* of LIST and LISTED: from memory */
-    time_ms first, lacked; /* of OBJECT; TIME_MIN: this is its first observation; not known */
-    struct str object;     /* encoded by one of the functions below; empty for LIST, LISTED, SEEN */
+    bool snapshot; /* from memory */
+    /* of objects of a snapshot; TIME_MIN: not known, or none */
+    time_ms first, lacked, since, last;
+    struct str object; /* encoded by one of the functions below; empty for LIST, LISTED, SEEN */
 };
 
 void kube_record_write(struct strbuf *out, const struct kube_record *record);
