@@ -2,7 +2,6 @@
  *
  *     access:
  *       allow_anonymous: false
- *       hosts: [gputally.example.com]        (read by http_config.c)
  *       tokens:
  *         - name: grafana
  *           hash: sha256:5e88…
@@ -10,7 +9,7 @@
  *         - name: search
  *           hash: sha256:…
  *           teams: [search]
- *           namespaces: [svc, "ml-*" is not a pattern: names are exact]
+ *           namespaces: [svc]
  *       certificates:
  *         - name: prometheus-*               (common name, * and ? allowed)
  *           scopes: [metrics]
@@ -248,12 +247,11 @@ static enum err read_proxy(struct auth *auth, struct config_node node, struct er
 
 enum err auth_read(struct auth *auth, struct config_node section, struct error *err)
 {
-    static const char *const keys[] = {"allow_anonymous", "tokens", "certificates", "proxy",
-                                       "hosts"};
-    struct config_node values[5] = {0};
+    static const char *const keys[] = {"allow_anonymous", "tokens", "certificates", "proxy"};
+    struct config_node values[4] = {0};
     if (config_kind(section) == CONFIG_NOTHING)
         return ERR_OK;
-    enum err code = read_keys(section, keys, 5, values, err);
+    enum err code = read_keys(section, keys, 4, values, err);
     if (code == ERR_OK && config_kind(values[0]) != CONFIG_NOTHING)
         code = config_as_bool(values[0], &auth->allow_anonymous, err);
     if (code == ERR_OK)

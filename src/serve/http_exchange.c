@@ -230,7 +230,7 @@ static bool host_is_fine(struct exchange *exchange)
         return true;
     exchange->refused = "Host names another server";
     refuse(exchange, 421, "unknown_host", "this server is not known by the name in Host",
-           "name it in the configuration, under access: hosts:");
+           "name it in the configuration, under serve: hosts:");
     return false;
 }
 

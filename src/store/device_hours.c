@@ -414,7 +414,7 @@ enum err store_read_device_hours(struct store *store, struct span span, store_de
                                  void *context, struct error *err)
 {
     span = bounded(span);
-    if (span.from >= span.to)
+    if (span.from >= span.to || store->lens)
         return ERR_OK;
     enum err code = store_read_begin(store, err);
     if (code)
@@ -462,7 +462,7 @@ enum err store_read_node_hours(struct store *store, struct span span, store_node
                                void *context, struct error *err)
 {
     span = bounded(span);
-    if (span.from >= span.to)
+    if (span.from >= span.to || store->lens)
         return ERR_OK;
     enum err code = store_read_begin(store, err);
     if (code)

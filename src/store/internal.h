@@ -64,6 +64,7 @@
       "AND (?3 IS NULL OR book = ?3)")                                                             \
     X(PROGRESS_PUT, "INSERT OR REPLACE INTO progress(source, watermark, carry, settings) "         \
                     "VALUES(?1, ?2, ?3, ?4)")                                                      \
+    X(DATA_VERSION, "PRAGMA data_version")                                                         \
     X(PROGRESS_GET, "SELECT watermark, carry, settings FROM progress WHERE source = ?1")
 
 enum statement {
@@ -113,6 +114,7 @@ struct pending {
 
 struct block;
 struct rollup;
+struct store_lens;
 struct store {
     sqlite3 *db;
     char *path;
@@ -132,7 +134,9 @@ struct store {
     struct rollup *rollups[2];       /* of even and of odd days, see days.c */
     bool in_memory;
     bool writing;
-    int reading_depth; /* of store_read_begin */
+    int reading_depth;       /* of store_read_begin */
+    struct store_lens *lens; /* NULL: everything is seen */
+    int64_t data_version;    /* that was seen last; 0: none */
 };
 
 /* db.c */
@@ -160,10 +164,6 @@ bool dictionary_get(const struct store *store, uint64_t disk, name_t *ret);
 void dictionary_committed(struct store *store);
 void dictionary_rolled_back(struct store *store);
 void dictionary_release(struct store *store);
-
-/* store.c: a read transaction, so that several reads see one state; nests; free inside a write. */
-enum err store_read_begin(struct store *store, struct error *err);
-void store_read_end(struct store *store);
 
 /* places.c */
 enum err places_refresh(struct store *store, struct error *err);

@@ -10,6 +10,7 @@
 
 #include "store/group.h"
 #include "store/internal.h"
+#include "store/lens.h"
 
 #define FORMAT 1
 #define ITEMS_MAX (24 * (1 << 20)) /* of a place's day */
@@ -567,6 +568,7 @@ static enum err read_kind(struct store *store, enum kind kind, struct span span,
 
 /* The reader of a kind, behind one that knows no kinds. */
 struct reading {
+    const struct store_lens *lens;
     store_machine_hours_fn machine;
     store_workload_hours_fn workload;
     store_namespace_hours_fn namespace;
@@ -576,39 +578,53 @@ struct reading {
 static bool give_machines(void *context, const void *rows, size_t n)
 {
     const struct reading *reading = context;
-    return reading->machine(reading->context, rows, n);
+    return reading->lens || reading->machine(reading->context, rows, n);
 }
 
 static bool give_workloads(void *context, const void *rows, size_t n)
 {
     const struct reading *reading = context;
-    return reading->workload(reading->context, rows, n);
+    const struct workload_hour *hours = rows;
+    bool more = true;
+    if (!reading->lens)
+        return reading->workload(reading->context, hours, n);
+    for (size_t i = 0; i < n && more; i++)
+        more = !lens_passes_workload(reading->lens, &hours[i]) ||
+               reading->workload(reading->context, &hours[i], 1);
+    return more;
 }
 
 static bool give_namespaces(void *context, const void *rows, size_t n)
 {
     const struct reading *reading = context;
-    return reading->namespace(reading->context, rows, n);
+    const struct namespace_hour *hours = rows;
+    bool more = true;
+    if (!reading->lens)
+        return reading->namespace(reading->context, hours, n);
+    for (size_t i = 0; i < n && more; i++)
+        more = !lens_passes_namespace(reading->lens, hours[i].namespace) ||
+               reading->namespace(reading->context, &hours[i], 1);
+    return more;
 }
 
 enum err store_read_machine_hours(struct store *store, struct span hours,
                                   store_machine_hours_fn each, void *context, struct error *err)
 {
-    struct reading reading = {.machine = each, .context = context};
+    struct reading reading = {.lens = store->lens, .machine = each, .context = context};
     return read_kind(store, KIND_MACHINE, hours, give_machines, &reading, err);
 }
 
 enum err store_read_workload_hours(struct store *store, struct span hours,
                                    store_workload_hours_fn each, void *context, struct error *err)
 {
-    struct reading reading = {.workload = each, .context = context};
+    struct reading reading = {.lens = store->lens, .workload = each, .context = context};
     return read_kind(store, KIND_WORKLOAD, hours, give_workloads, &reading, err);
 }
 
 enum err store_read_namespace_hours(struct store *store, struct span hours,
                                     store_namespace_hours_fn each, void *context, struct error *err)
 {
-    struct reading reading = {.namespace = each, .context = context};
+    struct reading reading = {.lens = store->lens, .namespace = each, .context = context};
     return read_kind(store, KIND_NAMESPACE, hours, give_namespaces, &reading, err);
 }
 

@@ -3,6 +3,7 @@
 
 #include "store/block.h"
 #include "store/internal.h"
+#include "store/lens.h"
 
 #define BATCH_ROWS 4096
 #define PASS_ROWS 100000 /* rows that are held at once: 75 MB */
@@ -29,6 +30,22 @@ void store_read_end(struct store *store)
         return;
     if (!sqlite3_get_autocommit(store->db))
         db_run_simple(store, STATEMENT_COMMIT, "ending to read", NULL);
+}
+
+bool store_has_changed(struct store *store)
+{
+    sqlite3_stmt *get = db_statement(store, STATEMENT_DATA_VERSION, NULL);
+    int64_t version = get && sqlite3_step(get) == SQLITE_ROW ? sqlite3_column_int64(get, 0) : 0;
+    if (get)
+        sqlite3_reset(get);
+    bool changed = version == 0 || version != store->data_version;
+    store->data_version = version;
+    return changed;
+}
+
+void store_interrupt(struct store *store)
+{
+    sqlite3_interrupt(store->db);
 }
 
 uint32_t hours_in_day(struct span span, int64_t day)
@@ -105,6 +122,8 @@ static enum err open_hours(struct day_rows *rows, uint32_t hours, struct error *
                           db_text(get, 2), BLOCK_NAMES_ALL, err);
         if (!code)
             code = block_rows(store, store->reading, hours, batch, err);
+        if (store->lens)
+            lens_cut(store->lens, batch);
     }
     if (!code && rc != SQLITE_DONE)
         code = db_fail(store, rc, "reading rows", err);

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "store/lens.h"
 #include "store/rollup.h"
 
 #define ALL_HOURS 0xffffffu
@@ -181,9 +182,15 @@ enum err store_scan(struct store *store, const struct scan *scan, struct span *r
     name_t *devices = NULL;
     size_t devices_room = 0;
     struct span recorded = {0, 0};
+    struct lens_looking looking;
+    struct scan through;
     enum err code = store_read_begin(store, err);
     if (code)
         return code;
+    if (store->lens) {
+        lens_scan(store->lens, scan, &looking, &through);
+        scan = &through;
+    }
     bool *wanted = wanted_places(store, scan);
     code = store_days(store, scan->hours, &days, &n, err);
     for (size_t i = 0; i < n && !code; i++) {

@@ -56,6 +56,15 @@ void store_rollback(struct store *store);
 enum err store_read_progress(struct store *store, struct str source, struct arena *arena,
                              struct store_progress *ret, struct error *err);
 
+/* Reads between these two see one state of the database. They nest, and cost nothing inside a
+ * write. The end also after an error of the reads between, not after one of the begin. */
+enum err store_read_begin(struct store *store, struct error *err);
+void store_read_end(struct store *store);
+/* Has another handle committed since the last call? True on the first one. Cheap. */
+bool store_has_changed(struct store *store);
+/* End what the handle is reading, from another thread: it gives ERR_STORE soon. */
+void store_interrupt(struct store *store);
+
 /* Read rows of [hours.from, hours.to) in the order of row_batch, in batches of bounded size; `each`
  * returns false to stop. A batch holds rows of one hour; the hour's node-hours come with its first
  * batch; the notes of the window, where there are any, come last, in a batch without rows. */
