@@ -10,8 +10,7 @@ struct run {
     struct flow flow;
     struct books *books;
     struct findings *findings;
-    struct exemption *exemptions;
-    size_t exemptions_n;
+    struct exemptions exemptions;
 };
 
 static enum err open_run(const struct options *options, struct run *ret, struct error *err)
@@ -23,14 +22,12 @@ static enum err open_run(const struct options *options, struct run *ret, struct 
 static enum err read_exemptions(const struct options *options, struct run *run, struct error *err)
 {
     const struct option_values *values = &options->values[OPTION_IGNORE];
-    run->exemptions = mem_zalloc(values->n + 1, sizeof *run->exemptions);
-    run->exemptions_n = values->n;
     for (size_t i = 0; i < values->n; i++) {
         struct error inner = {0};
-        if (exemption_parse(str_of(values->items[i]), &run->exemptions[i], &inner) != ERR_OK)
+        if (exemptions_add(&run->exemptions, str_of(values->items[i]), STR("--ignore"), &inner))
             return options_refuse(options, OPTION_IGNORE, err, "%s", inner.text);
     }
-    return ERR_OK;
+    return exemptions_add_config(&run->exemptions, run->flow.config, err);
 }
 
 static enum err find(struct run *run, struct error *err)
@@ -43,9 +40,10 @@ static enum err find(struct run *run, struct error *err)
         code = flow_collect(&run->flow, err);
     if (code == ERR_OK)
         code = books_read(run->flow.store, run->flow.window, &thresholds, &run->books, err);
-    if (code == ERR_OK)
-        run->findings =
-            recommend_except(run->books, run->flow.currency, run->exemptions, run->exemptions_n);
+    if (code == ERR_OK) {
+        exemptions_add_annotations(&run->exemptions, run->books);
+        run->findings = recommend_except(run->books, run->flow.currency, &run->exemptions);
+    }
     return code;
 }
 
@@ -53,7 +51,7 @@ static void close_run(struct run *run)
 {
     findings_free(run->findings);
     books_free(run->books);
-    free(run->exemptions);
+    exemptions_release(&run->exemptions);
     flow_close(&run->flow);
 }
 

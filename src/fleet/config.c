@@ -35,7 +35,6 @@ void config_free(struct config *config)
     owners_free(config->owners);
     config_file_free(config->file);
     free(config->options);
-    free(config->rules);
     free(config->power_limits);
     arena_release(&config->arena);
     free(config);

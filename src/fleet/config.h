@@ -35,25 +35,15 @@ struct config_option {
     int line, column;
 };
 
-/* A text of the file, with its place for errors. */
-struct config_word {
-    struct str text;
-    int line, column;
-};
-
-/* A threshold of a rule of `recommend` (`rules: RULE: NAME: VALUE`); insight/ knows which there
- * are. `RULE: off` is the same as `RULE: {off: true}`. */
-struct config_rule {
-    struct config_word rule, name, value;
-};
-
 /* Sections that are read by those whom they are for, with the places of what is wrong in them.
  * X(NAME, "key") */
 #define CONFIG_SECTION_TABLE(X)                                                                    \
     X(SERVE, "serve")     /* serve/serve_config.h */                                               \
     X(SOURCES, "sources") /* likewise */                                                           \
     X(ACCESS, "access")   /* serve/auth.h */                                                       \
-    X(ALERTS, "alerts")
+    X(ALERTS, "alerts")                                                                            \
+    X(RULES, "rules")   /* insight/threshold.h */                                                  \
+    X(IGNORE, "ignore") /* insight/exempt.h */
 enum config_section {
 #define X(name, key) CONFIG_##name##_SECTION,
     CONFIG_SECTION_TABLE(X)
@@ -75,8 +65,6 @@ struct config {
     struct config_node sections[CONFIG_SECTIONS]; /* nothing where it is not there */
     struct config_option *options;
     size_t options_n, options_room;
-    struct config_rule *rules;
-    size_t rules_n, rules_room;
     struct power_limit *power_limits;
     size_t power_limits_n, power_limits_room;
     struct price_policy price_policy;

@@ -260,56 +260,6 @@ static enum err read_options(struct config *config, struct config_node node, str
     return ERR_OK;
 }
 
-static struct config_word word_of(struct config *config, struct config_node node)
-{
-    return (struct config_word){str_keep(&config->arena, config_text(node)), config_line(node),
-                                config_column(node)};
-}
-
-/* RULE: off, or RULE: {NAME: VALUE}. */
-static enum err read_rule(struct config *config, struct config_node key, struct config_node of,
-                          struct error *err)
-{
-    bool on = true;
-    struct config_rule rule = {.rule = word_of(config, key)};
-    if (config_kind(of) == CONFIG_SCALAR) {
-        enum err result = config_as_bool(of, &on, err);
-        if (result)
-            return config_error(of, err, "a rule is off, or a mapping such as {held: 48h}");
-        rule.name = rule.value = word_of(config, of);
-        rule.name.text = STR("off");
-        rule.value.text = on ? STR("false") : STR("true");
-        mem_push(config->rules, config->rules_n, config->rules_room, rule);
-        return ERR_OK;
-    }
-    if (config_kind(of) == CONFIG_LIST)
-        return config_error(of, err, "a rule is off, or a mapping such as {held: 48h}");
-    for (size_t i = 0; i < config_count(of); i++) {
-        struct config_node value, name = config_pair(of, i, &value);
-        struct str text;
-        enum err result = config_as_text(value, &text, err);
-        if (result)
-            return result;
-        rule.name = word_of(config, name);
-        rule.value = word_of(config, value);
-        mem_push(config->rules, config->rules_n, config->rules_room, rule);
-    }
-    return ERR_OK;
-}
-
-/* rules: {RULE: ...}: kept as text, insight/ knows which there are. */
-static enum err read_rules(struct config *config, struct config_node node, struct error *err)
-{
-    enum err result = ERR_OK;
-    if (config_kind(node) != CONFIG_MAP)
-        return config_error(node, err, "rules is a mapping, such as {idle-workload: {held: 48h}}");
-    for (size_t i = 0; i < config_count(node) && !result; i++) {
-        struct config_node value, key = config_pair(node, i, &value);
-        result = read_rule(config, key, value, err);
-    }
-    return result;
-}
-
 /* owners: a file, a list of rules, or {rules, types}; types: a list. */
 static enum err read_owners(struct config *config, struct config_node owners,
                             struct config_node types, struct error *err)
@@ -346,7 +296,6 @@ enum section {
     SECTION_OWNERS,
     SECTION_TYPES,
     SECTION_OPTIONS,
-    SECTION_RULES,
 #define X(name, key) SECTION_##name,
     CONFIG_SECTION_TABLE(X)
 #undef X
@@ -364,7 +313,6 @@ static enum err read_mapping(struct config *config, struct config_node map,
                                                      "owners",
                                                      "types",
                                                      "options",
-                                                     "rules",
 #define X(name, key) key,
                                                      CONFIG_SECTION_TABLE(X)
 #undef X
@@ -405,8 +353,6 @@ static enum err read_root(struct config *config, struct config_node root, struct
         result = read_owners(config, sections[SECTION_OWNERS], sections[SECTION_TYPES], err);
     if (!result && sections[SECTION_OPTIONS].file)
         result = read_options(config, sections[SECTION_OPTIONS], err);
-    if (!result && sections[SECTION_RULES].file)
-        result = read_rules(config, sections[SECTION_RULES], err);
     for (int i = 0; i < CONFIG_SECTIONS && !result; i++)
         config->sections[i] = sections[SECTION_OF_OTHERS + i];
     return result;

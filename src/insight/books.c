@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "fleet/catalogue.h"
+#include "fleet/intake.h"
 
 #define NOW_MS (2 * HOUR_MS)
 
@@ -340,6 +341,9 @@ static bool take_rows(void *context, const struct row_batch *batch)
 {
     struct reading *reading = context;
     struct books *books = reading->books;
+    for (size_t i = 0; i < batch->notes_n; i++)
+        if (batch->notes[i].kind == NOTE_EXEMPT)
+            mem_push(books->wishes, books->wishes_n, books->wishes_room, batch->notes[i]);
     for (size_t i = 0; i < batch->node_hours_n; i++) {
         add_node_hour(reading, &batch->node_hours[i]);
         add_recorded(books, batch->node_hours[i].hour);
@@ -451,6 +455,7 @@ void books_free(struct books *books)
     free(books->cells);
     free(books->workloads);
     free(books->nodes);
+    free(books->wishes);
     free(books);
 }
 

@@ -116,6 +116,8 @@ struct books {
     size_t nodes_n, nodes_room;
     struct book_namespace *namespaces;
     size_t namespaces_n, namespaces_room;
+    struct note *wishes; /* NOTE_EXEMPT, of any time of the window (insight/exempt.h) */
+    size_t wishes_n, wishes_room;
 };
 
 /* thresholds NULL: the defaults. */

@@ -7,6 +7,7 @@
 #define GPUTALLY_INSIGHT_FINDING_H
 
 #include "insight/books.h"
+#include "insight/exempt.h"
 #include "insight/threshold.h"
 #include "util/memory.h"
 
@@ -40,6 +41,7 @@ struct finding {
     struct str price;                 /* price row and its source */
     struct str joined;                /* what was claimed by others; empty */
     struct str exempt;                /* why it is to be left alone; empty: it is not */
+    struct str ended;                 /* an exemption that has ended; empty: none */
     struct evidence evidence[EVIDENCE_MAX];
     size_t evidence_n;
     struct claim *claims;
@@ -52,15 +54,9 @@ struct refusal {
     struct str subject, owner, reason;
 };
 
-/* A finding that somebody has looked at and accepts: it is listed, and saves nothing. */
-struct exemption {
-    struct str id;     /* of the finding */
-    time_ms until;     /* TIME_MAX: for good */
-    struct str reason; /* may be empty */
-};
-
 struct findings {
     const struct books *books;
+    const struct exemptions *exemptions; /* borrowed; NULL: none were asked for */
     const char *currency;  /* of the ledger; borrowed */
     struct finding *items; /* after recommend(): by saving, month, id; exempt ones last */
     size_t n, room;

@@ -81,64 +81,13 @@ static void join_claims(struct findings *findings)
     free(join.keeper);
 }
 
-static void exempt(struct findings *findings, const struct exemption *exemption)
-{
-    char text[TIME_TEXT_MAX];
-    if (exemption->until <= findings->books->window.to)
-        return;
-    for (size_t i = 0; i < findings->n; i++) {
-        struct finding *finding = &findings->items[i];
-        if (!str_eq(finding->id, exemption->id) || finding->exempt.n)
-            continue;
-        bool for_good = exemption->until == TIME_MAX;
-        finding->exempt = finding_text(
-            findings, "%.*s%s%s",
-            STR_ARG(exemption->reason.n ? exemption->reason : STR("accepted")),
-            for_good ? "" : ", until ", for_good ? "" : time_format(exemption->until, text));
-        findings->exempt_n++;
-    }
-}
-
-/* "key=VALUE": the value, and whether the text begins so. */
-static bool take_key(struct str text, struct str key, struct str *ret)
-{
-    if (!str_starts(text, key))
-        return false;
-    *ret = (struct str){text.p + key.n, text.n - key.n};
-    return true;
-}
-
-enum err exemption_parse(struct str text, struct exemption *ret, struct error *err)
-{
-    const char *comma = text.n ? memchr(text.p, ',', text.n) : NULL;
-    struct exemption exemption = {.until = TIME_MAX};
-    struct str rest = STR_NONE, value;
-    exemption.id = (struct str){text.p, comma ? (size_t)(comma - text.p) : text.n};
-    if (comma)
-        rest = (struct str){comma + 1, text.n - exemption.id.n - 1};
-    if (!exemption.id.n)
-        return error_set(err, ERR_USAGE, "a finding's id is missing");
-    if (take_key(rest, STR("until="), &value)) {
-        comma = value.n ? memchr(value.p, ',', value.n) : NULL;
-        struct str date = {value.p, comma ? (size_t)(comma - value.p) : value.n};
-        if (!time_parse(date, &exemption.until))
-            return error_set(err, ERR_USAGE, "'%.*s' is no date such as 2026-12-31", STR_ARG(date));
-        rest = comma ? (struct str){comma + 1, value.n - date.n - 1} : STR_NONE;
-    }
-    if (rest.n && !take_key(rest, STR("reason="), &exemption.reason))
-        return error_set(err, ERR_USAGE, "'%.*s' is neither until=DATE nor reason=TEXT",
-                         STR_ARG(rest));
-    *ret = exemption;
-    return ERR_OK;
-}
-
 struct findings *recommend(const struct books *books, const char *currency)
 {
-    return recommend_except(books, currency, NULL, 0);
+    return recommend_except(books, currency, NULL);
 }
 
 struct findings *recommend_except(const struct books *books, const char *currency,
-                                  const struct exemption *exemptions, size_t n)
+                                  struct exemptions *exemptions)
 {
     struct findings *findings = mem_zalloc(1, sizeof *findings);
     findings->books = books;
@@ -148,8 +97,9 @@ struct findings *recommend_except(const struct books *books, const char *currenc
             rules[r].find(books, findings);
     if (findings->n)
         qsort(findings->items, findings->n, sizeof *findings->items, by_rule);
-    for (size_t i = 0; i < n; i++)
-        exempt(findings, &exemptions[i]);
+    if (exemptions)
+        exemptions_apply(exemptions, findings);
+    findings->exemptions = exemptions;
     join_claims(findings);
     if (findings->n)
         qsort(findings->items, findings->n, sizeof *findings->items, by_saving);

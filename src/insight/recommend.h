@@ -7,12 +7,9 @@
 /* Run every rule; then, in the order of the rule table, let each finding keep what of its claims no
  * earlier one has claimed on the same cell; then sort by saving. books must live as long. */
 struct findings *recommend(const struct books *books, const char *currency);
-/* The same, with exemptions: those whose `until` is not past at the window's end. */
+/* The same, with exemptions (NULL: none), which get their status and must live as long. */
 struct findings *recommend_except(const struct books *books, const char *currency,
-                                  const struct exemption *exemptions, size_t n);
-/* "ID", "ID,until=2026-12-31", "ID,until=…,reason=TEXT up to the end": views into text. ERR_USAGE.
- */
-enum err exemption_parse(struct str text, struct exemption *ret, struct error *err);
+                                  struct exemptions *exemptions);
 void findings_free(struct findings *findings); /* NULL is fine */
 /* What all findings together really save a month. */
 money_t findings_saving(const struct findings *findings);

@@ -1,9 +1,7 @@
-/* Thresholds from the table, the configuration's texts, and back to text. The configuration is read
- * by fleet/, which knows no rule: what it kept as texts with their places is understood here. */
+/* Thresholds from the table, from the configuration's section, and back to text. */
 #include "insight/threshold.h"
 
 #include "util/config_file.h"
-#include "util/suggest.h"
 
 #define COUNT_MAX 1000000000
 
@@ -18,31 +16,6 @@ void thresholds_defaults(struct thresholds *ret)
     *ret = (struct thresholds){0};
     for (size_t i = 0; i < THRESHOLD_COUNT_OF; i++)
         ret->values[i] = threshold_defs[i].standard;
-}
-
-static enum err refuse(const struct config *config, const struct config_word *at, struct error *err,
-                       const char *what)
-{
-    return error_set(err, ERR_CONFIG, "%.*s:%d:%d: %s", STR_ARG(config->path), at->line, at->column,
-                     what);
-}
-
-/* "unknown WHAT 'x': did you mean 'y'?", or what there is. */
-static enum err refuse_unknown(const struct config *config, const struct config_word *at,
-                               const char *what, const char *const *known, size_t n,
-                               struct error *err)
-{
-    struct strbuf text = {0};
-    const char *near = suggest(at->text, known, n);
-    strbuf_addf(&text, "unknown %s '%.*s': ", what, STR_ARG(at->text));
-    if (near)
-        strbuf_addf(&text, "did you mean '%s'?", near);
-    else
-        for (size_t i = 0; i < n; i++)
-            strbuf_addf(&text, "%s%s", i ? ", " : "known here are ", known[i]);
-    enum err code = refuse(config, at, err, text.text);
-    strbuf_release(&text);
-    return code;
 }
 
 static bool parse_value(enum threshold_unit unit, struct str text, int64_t *ret)
@@ -65,8 +38,8 @@ static bool parse_value(enum threshold_unit unit, struct str text, int64_t *ret)
     return false;
 }
 
-static enum err read_value(const struct config *config, enum threshold_id id,
-                           const struct config_word *value, int64_t *ret, struct error *err)
+static enum err read_value(enum threshold_id id, struct config_node value, int64_t *ret,
+                           struct error *err)
 {
     static const char *const wanted[] = {
         [THRESHOLD_DURATION] = "a duration such as 30s, 6h or 3d",
@@ -75,67 +48,68 @@ static enum err read_value(const struct config *config, enum threshold_id id,
         [THRESHOLD_COUNT] = "a whole number",
     };
     const struct threshold_def *def = &threshold_defs[id];
-    if (parse_value(def->unit, value->text, ret))
+    if (parse_value(def->unit, config_text(value), ret))
         return ERR_OK;
-    struct strbuf text = {0};
-    strbuf_addf(&text, "'%.*s' does not fit %s.%s: write %s", STR_ARG(value->text),
-                rules[def->rule].name, def->name, wanted[def->unit]);
-    enum err code = refuse(config, value, err, text.text);
-    strbuf_release(&text);
-    return code;
+    return config_error(value, err, "'%.*s' does not fit %s.%s: write %s",
+                        STR_ARG(config_text(value)), rules[def->rule].name, def->name,
+                        wanted[def->unit]);
 }
 
-static enum err read_off(const struct config *config, const struct config_word *value, bool *ret,
-                         struct error *err)
-{
-    bool yes = str_eq_nocase(value->text, STR("true")) || str_eq_nocase(value->text, STR("yes"));
-    if (!yes && !str_eq_nocase(value->text, STR("false")) && !str_eq_nocase(value->text, STR("no")))
-        return refuse(config, value, err, "off is true or false");
-    *ret = yes;
-    return ERR_OK;
-}
-
-static enum err find_rule(const struct config *config, const struct config_word *word,
-                          enum rule_id *ret, struct error *err)
-{
-    const char *names[RULE_COUNT];
-    for (int r = 0; r < RULE_COUNT; r++) {
-        names[r] = rules[r].name;
-        if (str_eq(word->text, str_of(names[r]))) {
-            *ret = (enum rule_id)r;
-            return ERR_OK;
-        }
-    }
-    return refuse_unknown(config, word, "rule", names, RULE_COUNT, err);
-}
-
-static enum err read_one(const struct config *config, const struct config_rule *of,
-                         struct thresholds *ret, struct error *err)
+/* RULE: {NAME: VALUE}, RULE: off */
+static enum err read_rule(enum rule_id rule, struct config_node of, struct thresholds *ret,
+                          struct error *err)
 {
     const char *names[THRESHOLD_COUNT_OF + 1] = {"off"};
+    enum threshold_id ids[THRESHOLD_COUNT_OF + 1];
     size_t n = 1;
-    enum rule_id rule = RULE_COUNT;
-    enum err code = find_rule(config, &of->rule, &rule, err);
-    if (code != ERR_OK)
-        return code;
-    if (str_eq(of->name.text, STR("off")))
-        return read_off(config, &of->value, &ret->off[rule], err);
-    for (size_t i = 0; i < THRESHOLD_COUNT_OF; i++) {
-        if (threshold_defs[i].rule != rule)
-            continue;
-        names[n++] = threshold_defs[i].name;
-        if (str_eq(of->name.text, str_of(threshold_defs[i].name)))
-            return read_value(config, (enum threshold_id)i, &of->value, &ret->values[i], err);
+    bool on;
+    enum err code = ERR_OK;
+    struct error ignored;
+    if (config_kind(of) == CONFIG_NOTHING)
+        return ERR_OK;
+    if (config_kind(of) == CONFIG_SCALAR && config_as_bool(of, &on, &ignored) == ERR_OK) {
+        ret->off[rule] = !on;
+        return ERR_OK;
     }
-    return refuse_unknown(config, &of->name, "threshold", names, n, err);
+    if (config_kind(of) != CONFIG_MAP)
+        return config_error(of, err, "a rule is off, or a mapping such as {held: 48h}");
+    for (size_t i = 0; i < THRESHOLD_COUNT_OF; i++)
+        if (threshold_defs[i].rule == rule) {
+            ids[n] = (enum threshold_id)i;
+            names[n++] = threshold_defs[i].name;
+        }
+    for (size_t i = 0; i < config_count(of) && code == ERR_OK; i++) {
+        struct config_node value, key = config_pair(of, i, &value);
+        size_t k = 0;
+        while (k < n && !str_eq(config_text(key), str_of(names[k])))
+            k++;
+        if (k == n)
+            code = config_unknown_key(key, names, n, err);
+        else if (k == 0)
+            code = config_as_bool(value, &ret->off[rule], err);
+        else
+            code = read_value(ids[k], value, &ret->values[ids[k]], err);
+    }
+    return code;
 }
 
 enum err thresholds_read(const struct config *config, struct thresholds *ret, struct error *err)
 {
+    struct config_node node = config->sections[CONFIG_RULES_SECTION];
+    const char *names[RULE_COUNT];
     struct thresholds read;
     thresholds_defaults(&read);
-    for (size_t i = 0; i < config->rules_n; i++) {
-        enum err code = read_one(config, &config->rules[i], &read, err);
+    for (int r = 0; r < RULE_COUNT; r++)
+        names[r] = rules[r].name;
+    if (config_kind(node) != CONFIG_NOTHING && config_kind(node) != CONFIG_MAP)
+        return config_error(node, err, "rules is a mapping, such as {idle-workload: {held: 48h}}");
+    for (size_t i = 0; i < config_count(node); i++) {
+        struct config_node value, key = config_pair(node, i, &value);
+        int r = 0;
+        while (r < RULE_COUNT && !str_eq(config_text(key), str_of(names[r])))
+            r++;
+        enum err code = r == RULE_COUNT ? config_unknown_key(key, names, RULE_COUNT, err)
+                                        : read_rule((enum rule_id)r, value, &read, err);
         if (code != ERR_OK)
             return code;
     }

@@ -161,20 +161,54 @@ static void add_refusals(const struct findings *findings, bool wide, struct strb
         refusal_explain(&findings->refusals[i], out);
 }
 
-/* Never silent: what is exempted is listed with what it costs. */
-static void add_exempt(const struct findings_report *report, struct strbuf *out)
+static void add_exempted(const struct findings_report *report, const struct finding *finding,
+                         const char *how, struct str why, struct strbuf *out)
+{
+    strbuf_addf(out, "%s: %.*s, ", how, STR_ARG(finding->id));
+    text_clean(out, finding->subject);
+    strbuf_add(out, STR(", "));
+    text_money(out, finding->month, text_money_places(finding->month), report->currency);
+    strbuf_add(out, STR(" a month: "));
+    text_clean(out, why);
+    strbuf_addc(out, '\n');
+}
+
+static void add_off(const struct findings *findings, struct strbuf *out)
+{
+    size_t n = 0;
+    for (int r = 0; r < RULE_COUNT; r++)
+        if (findings->books->thresholds.off[r])
+            strbuf_addf(out, "%s%s", n++ ? ", " : "rules that are off: ", rules[r].name);
+    if (n)
+        strbuf_addc(out, '\n');
+}
+
+/* Never silent: what is exempt is listed with what it costs, what was exempt is said to count
+ * again, and what asks for it in vain is told why. */
+static void add_exempt(const struct findings_report *report, bool wide, struct strbuf *out)
 {
     const struct findings *findings = report->findings;
-    for (size_t i = shown_of(findings); i < findings->n; i++) {
-        const struct finding *finding = &findings->items[i];
-        strbuf_addf(out, "ignored: %.*s, ", STR_ARG(finding->id));
-        text_clean(out, finding->subject);
-        strbuf_add(out, STR(", "));
-        text_money(out, finding->month, text_money_places(finding->month), report->currency);
-        strbuf_add(out, STR(" a month: "));
-        text_clean(out, finding->exempt);
+    const struct exemptions *exemptions = findings->exemptions;
+    for (size_t i = shown_of(findings); i < findings->n; i++)
+        add_exempted(report, &findings->items[i], "ignored", findings->items[i].exempt, out);
+    for (size_t i = 0; i < shown_of(findings); i++)
+        if (findings->items[i].ended.n)
+            add_exempted(report, &findings->items[i], "not ignored any more",
+                         findings->items[i].ended, out);
+    for (size_t i = 0; exemptions && i < exemptions->n; i++) {
+        const struct exemption *exemption = &exemptions->items[i];
+        bool malformed = exemption->status == EXEMPTION_MALFORMED;
+        if (!malformed && !(wide && exemption->status == EXEMPTION_UNUSED))
+            continue;
+        strbuf_add(out, malformed ? STR("not obeyed: ") : STR("nothing to ignore: "));
+        text_clean(out, exemption->source);
+        if (malformed) {
+            strbuf_add(out, STR(": "));
+            text_clean(out, exemption->problem);
+        }
         strbuf_addc(out, '\n');
     }
+    add_off(findings, out);
 }
 
 static void render_table(const struct findings_report *report, bool wide, struct strbuf *out)
@@ -191,7 +225,7 @@ static void render_table(const struct findings_report *report, bool wide, struct
     } else {
         strbuf_add(out, STR("nothing to do\n"));
     }
-    add_exempt(report, out);
+    add_exempt(report, wide, out);
     add_refusals(findings, wide, out);
     if (shown_of(findings))
         strbuf_add(
@@ -213,9 +247,9 @@ static void render_markdown(const struct findings_report *report, struct strbuf 
     } else {
         strbuf_add(out, STR("nothing to do\n"));
     }
-    if (report->findings->exempt_n) {
-        strbuf_clear(&text);
-        add_exempt(report, &text);
+    strbuf_clear(&text);
+    add_exempt(report, false, &text);
+    if (text.n) {
         strbuf_addc(out, '\n');
         markdown_text(out, strbuf_str(&text));
     }
@@ -283,6 +317,7 @@ void finding_explain(const struct findings *findings, const struct finding *find
     add_amount(out, "saves", finding->saving, findings->currency);
     add_line(out, "joined", finding->joined);
     add_line(out, "ignored", finding->exempt);
+    add_line(out, "no longer", finding->ended);
     add_line(out, "arithmetic", finding->arithmetic);
     add_line(out, "price", finding->price);
     add_line(out, "depends on", finding->depends);

@@ -56,6 +56,7 @@ static void add_finding(struct strbuf *out, const struct findings *findings,
     add_money(out, "month_saving", finding->saving);
     add_field(out, "joined", finding->joined);
     add_field(out, "exempt", finding->exempt);
+    add_field(out, "exempt_ended", finding->ended);
     add_field(out, "arithmetic", finding->arithmetic);
     add_field(out, "price", finding->price);
     add_field(out, "depends_on", finding->depends);
@@ -78,6 +79,36 @@ static void add_finding(struct strbuf *out, const struct findings *findings,
     strbuf_add(out, STR("]}"));
 }
 
+static void add_exemptions(struct strbuf *out, const struct exemptions *list)
+{
+    size_t n = list ? list->n : 0;
+    strbuf_add(out, STR("  \"exemptions\": [\n"));
+    for (size_t i = 0; i < n; i++) {
+        const struct exemption *exemption = &list->items[i];
+        strbuf_add(out, STR("    {"));
+        add_field(out, "source", exemption->source);
+        add_field(out, "status", str_of(exemption_status_words[exemption->status]));
+        add_field(out, "id", exemption->id);
+        add_field(out, "rule", exemption->rule);
+        add_field(out, "subject", exemption->subject);
+        add_time(out, "until", exemption->until == TIME_MAX ? TIME_MIN : exemption->until);
+        add_field(out, "reason", exemption->reason);
+        add_field(out, "problem", exemption->problem);
+        strbuf_addf(out, "\"findings\": %zu}%s\n", exemption->matched, i + 1 < n ? "," : "");
+    }
+    strbuf_add(out, STR("  ],\n"));
+}
+
+static void add_off(struct strbuf *out, const struct thresholds *thresholds)
+{
+    size_t n = 0;
+    strbuf_add(out, STR("  \"rules_off\": ["));
+    for (int r = 0; r < RULE_COUNT; r++)
+        if (thresholds->off[r])
+            strbuf_addf(out, "%s\"%s\"", n++ ? ", " : "", rules[r].name);
+    strbuf_add(out, STR("],\n"));
+}
+
 void findings_json(const struct findings_report *report, struct strbuf *out)
 {
     const struct findings *findings = report->findings;
@@ -93,7 +124,10 @@ void findings_json(const struct findings_report *report, struct strbuf *out)
         add_finding(out, findings, &findings->items[i]);
         strbuf_add(out, str_of(i + 1 < n ? ",\n" : "\n"));
     }
-    strbuf_add(out, STR("  ],\n  \"refused\": [\n"));
+    strbuf_add(out, STR("  ],\n"));
+    add_exemptions(out, findings->exemptions);
+    add_off(out, &findings->books->thresholds);
+    strbuf_add(out, STR("  \"refused\": [\n"));
     for (size_t i = 0; i < findings->refusals_n; i++) {
         const struct refusal *refusal = &findings->refusals[i];
         strbuf_add(out, STR("    {"));

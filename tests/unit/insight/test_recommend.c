@@ -487,40 +487,6 @@ static void on_reserved_nodes_nothing_is_saved(void **state)
     assert_non_null(strstr(finding->joined.p, "reserved"));
 }
 
-static void an_accepted_finding_is_listed_and_saves_nothing(void **state)
-{
-    struct findings *findings = with_one(state, (struct stay){.workload = "Deployment/rank"});
-    struct exemption exemption = {findings->items[0].id, TIME_MAX, STR("a demo, kept warm")};
-    struct findings *less = recommend_except(findings->books, "USD", &exemption, 1);
-    assert_int_equal(less->n, 1);
-    assert_int_equal(less->exempt_n, 1);
-    assert_int_equal(findings_saving(less), 0);
-    assert_true(str_eq(less->items[0].exempt, STR("a demo, kept warm")));
-    findings_free(less);
-    exemption.until = H0 + HOURS * HOUR_MS; /* past at the window's end */
-    struct findings *again = recommend_except(findings->books, "USD", &exemption, 1);
-    assert_int_equal(again->exempt_n, 0);
-    assert_dollars(findings_saving(again), 2920);
-    findings_free(again);
-}
-
-static void exemptions_are_read(void **state)
-{
-    (void)state;
-    struct exemption ret;
-    must(exemption_parse(STR("low-use-1"), &ret, &failure));
-    assert_int_equal(ret.until, TIME_MAX);
-    must(exemption_parse(STR("low-use-1,until=2026-11-30,reason=a, b"), &ret, &failure));
-    assert_true(str_eq(ret.id, STR("low-use-1")));
-    assert_int_equal(ret.until, H0);
-    assert_true(str_eq(ret.reason, STR("a, b")));
-    must(exemption_parse(STR("x,reason=y"), &ret, &failure));
-    assert_true(str_eq(ret.reason, STR("y")));
-    assert_int_equal(exemption_parse(STR(",until=2026-11-30"), &ret, &failure), ERR_USAGE);
-    assert_int_equal(exemption_parse(STR("x,until=soon"), &ret, &failure), ERR_USAGE);
-    assert_int_equal(exemption_parse(STR("x,because=y"), &ret, &failure), ERR_USAGE);
-}
-
 static void ids_are_the_same_every_day(void **state)
 {
     struct findings *findings = with_one(state, (struct stay){.workload = "Deployment/rank"});
@@ -575,8 +541,6 @@ int main(void)
         with_ledger(unpriced_nodes_are_named_and_cost_nothing),
         with_ledger(no_dollar_is_claimed_twice),
         with_ledger(on_reserved_nodes_nothing_is_saved),
-        with_ledger(an_accepted_finding_is_listed_and_saves_nothing),
-        with_ledger(exemptions_are_read),
         with_ledger(ids_are_the_same_every_day),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -74,11 +74,11 @@ static void a_mistake_has_its_place_and_what_was_meant(void **state)
 {
     (void)state;
     assert_string_equal(refused("rules:\n  idle-worklaod: {held: 48h}\n"),
-                        "c.yaml:2:3: unknown rule 'idle-worklaod': did you mean 'idle-workload'?");
+                        "c.yaml:2:3: unknown key 'idle-worklaod': did you mean 'idle-workload'?");
     assert_string_equal(refused("rules:\n  idle-workload:\n    heldd: 48h\n"),
-                        "c.yaml:3:5: unknown threshold 'heldd': did you mean 'held'?");
+                        "c.yaml:3:5: unknown key 'heldd': did you mean 'held'?");
     assert_string_equal(refused("rules: {node-empty: {zzzzzzzzz: 1}}"),
-                        "c.yaml:1:22: unknown threshold 'zzzzzzzzz': known here are off, empty");
+                        "c.yaml:1:22: unknown key 'zzzzzzzzz': known here are off, empty");
     assert_string_equal(refused("rules: {idle-workload: {held: two days}}"),
                         "c.yaml:1:31: 'two days' does not fit idle-workload.held: write GPU-hours "
                         "such as 24h or 24");
@@ -89,7 +89,7 @@ static void a_mistake_has_its_place_and_what_was_meant(void **state)
                         "c.yaml:1:31: '3' does not fit idle-workload.stop: write a duration such "
                         "as 30s, 6h or 3d");
     assert_string_equal(refused("rules: {idle-workload: {off: maybe}}"),
-                        "c.yaml:1:30: off is true or false");
+                        "c.yaml:1:30: true or false is needed here");
     assert_string_equal(refused("rules: [a]"),
                         "c.yaml:1:8: rules is a mapping, such as {idle-workload: {held: 48h}}");
     assert_string_equal(refused("rules: {idle-workload: 48h}"),
