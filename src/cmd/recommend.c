@@ -41,6 +41,7 @@ static enum err find(struct run *run, struct error *err)
     if (code == ERR_OK)
         code = books_read(run->flow.store, run->flow.window, &thresholds, &run->books, err);
     if (code == ERR_OK) {
+        run->books->prices = run->flow.config->prices;
         exemptions_add_annotations(&run->exemptions, run->books);
         run->findings = recommend_except(run->books, run->flow.currency, &run->exemptions);
     }

@@ -108,6 +108,8 @@ struct books {
     struct names *names;
     struct span window; /* the recorded part of what was asked for */
     struct thresholds thresholds;
+    const struct prices *prices; /* what could be rented instead; borrowed, set by whoever has
+                                    them; NULL: the catalogue alone */
     struct book_cell *cells;
     size_t cells_n, cells_room;
     struct book_workload *workloads;

@@ -72,7 +72,12 @@ void finding_evidence_at(struct findings *findings, struct finding *finding, con
 
 void finding_claim(struct finding *finding, size_t cell, money_t month)
 {
-    struct claim claim = {cell, month};
+    finding_claim_kept(finding, cell, month, 0);
+}
+
+void finding_claim_kept(struct finding *finding, size_t cell, money_t month, money_t kept)
+{
+    struct claim claim = {cell, month, kept};
     if (month > 0)
         mem_push(finding->claims, finding->claims_n, finding->claims_room, claim);
 }

@@ -19,10 +19,11 @@ struct evidence {
 };
 #define EVIDENCE_MAX 12
 
-/* A saving a month on a cell. */
+/* A saving a month on a cell; kept: what it still costs afterwards, so that nobody else can save
+ * it. */
 struct claim {
     size_t cell;
-    money_t month;
+    money_t month, kept;
 };
 
 struct finding {
@@ -83,6 +84,8 @@ void finding_evidence_at(struct findings *findings, struct finding *finding, con
 /* What holds of a threshold, as text. */
 struct str finding_threshold(struct findings *findings, enum threshold_id threshold);
 void finding_claim(struct finding *finding, size_t cell, money_t month);
+/* The same, where something cheaper takes the cell's place: `kept` a month is spent on that. */
+void finding_claim_kept(struct finding *finding, size_t cell, money_t month, money_t kept);
 
 /* "workload svc/Deployment/tagger", with the cluster in front where it has a name. */
 struct str finding_workload(struct findings *findings, const struct book_workload *workload);

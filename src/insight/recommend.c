@@ -50,6 +50,7 @@ static void serve(struct findings *findings, size_t index, struct join *join)
         money_t kept = claim->month < join->left[cell] ? claim->month : join->left[cell];
         finding->saving += kept;
         join->left[cell] -= kept;
+        join->left[cell] -= claim->kept < join->left[cell] ? claim->kept : join->left[cell];
         lost += claim->month - kept;
         if (kept < claim->month && join->keeper[cell])
             to = join->keeper[cell];

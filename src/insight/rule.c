@@ -1,5 +1,6 @@
 #include "insight/rule.h"
 
+#define FIND_CPU_NODE rule_cpu_node
 #define FIND_IDLE_SERVER rule_idle_server
 #define FIND_IDLE_WORKLOAD rule_idle_workload
 #define FIND_IDLE_NOTEBOOK rule_idle_notebook

@@ -9,6 +9,9 @@
 /* X(ID, "id and page of docs/rules", "title", "who can act", "when, with {NAME} for a threshold of
  * the rule (insight/threshold.h)") */
 #define RULE_TABLE(X)                                                                              \
+    X(CPU_NODE, "cpu-on-gpu-node", "CPU work on a GPU machine", "the holder's team",               \
+      "for {for} or more GPU_UTIL of the node below {util}, {observed} observed, while its CPUs "  \
+      "peak above {cpu} for 5 min")                                                                \
     X(IDLE_SERVER, "idle-server", "server without requests", "the holder's team",                  \
       "held for {held} or more, its counters {observed} of that, no request for {quiet} up to "    \
       "now")                                                                                       \
@@ -75,8 +78,9 @@ struct rule {
 };
 extern const struct rule rules[RULE_COUNT];
 
-/* rule_idle.c, rule_useless.c, rule_node.c, rule_mig.c, rule_low.c, rule_books.c, rule_serving.c,
- * rule_training.c, rule_policy.c */
+/* rule_cpu.c, rule_idle.c, rule_useless.c, rule_node.c, rule_mig.c, rule_low.c, rule_books.c,
+ * rule_serving.c, rule_training.c, rule_policy.c */
+void rule_cpu_node(const struct books *books, struct findings *findings);
 void rule_idle_server(const struct books *books, struct findings *findings);
 void rule_idle_workload(const struct books *books, struct findings *findings);
 void rule_idle_notebook(const struct books *books, struct findings *findings);

@@ -105,6 +105,20 @@ static struct finding *found(const struct books *books, struct findings *finding
     return finding;
 }
 
+/* Is the work of its nodes on their CPUs? Then they are in a finding of their own (rule_cpu.c). */
+static bool works_on_cpu(const struct books *books, struct findings *findings,
+                         const struct book_workload *of)
+{
+    for (size_t c = 0; c < of->cells_n; c++) {
+        const struct book_cell *cell = &books->cells[of->cells[c]];
+        if (books_is_now(books, cell->last) &&
+            !finding_exists(findings, RULE_CPU_NODE,
+                            finding_node(findings, &books->nodes[cell->node_index])))
+            return false;
+    }
+    return true;
+}
+
 void rule_idle_workload(const struct books *books, struct findings *findings)
 {
     for (size_t i = 0; i < books->workloads_n; i++) {
@@ -115,7 +129,8 @@ void rule_idle_workload(const struct books *books, struct findings *findings)
             continue;
         bool stop = may_be_stopped(books, of, RULE_IDLE_WORKLOAD, &since);
         if ((!stop && !does_nothing(books, sum)) ||
-            finding_exists(findings, RULE_IDLE_SERVER, finding_workload(findings, of)))
+            finding_exists(findings, RULE_IDLE_SERVER, finding_workload(findings, of)) ||
+            works_on_cpu(books, findings, of))
             continue;
         struct finding *finding = found(books, findings, of, RULE_IDLE_WORKLOAD);
         finding->since = since;
@@ -138,7 +153,8 @@ void rule_idle_notebook(const struct books *books, struct findings *findings)
         time_ms since;
         if (of->type != WORKLOAD_INTERACTIVE || !enough(books, sum, RULE_IDLE_NOTEBOOK) ||
             !ratio_reached(sum->state_ns[STATE_IDLE], sum->observed_ns,
-                           books_threshold(books, THRESHOLD_IDLE_NOTEBOOK_IDLE)))
+                           books_threshold(books, THRESHOLD_IDLE_NOTEBOOK_IDLE)) ||
+            works_on_cpu(books, findings, of))
             continue;
         bool stop = may_be_stopped(books, of, RULE_IDLE_NOTEBOOK, &since);
         struct finding *finding = found(books, findings, of, RULE_IDLE_NOTEBOOK);

@@ -19,6 +19,14 @@ enum threshold_unit {
 
 /* X(ID, RULE, "name", unit, default, "what it is"); the rows of a rule stand together. */
 #define THRESHOLD_TABLE(X)                                                                         \
+    X(CPU_NODE_FOR, CPU_NODE, "for", THRESHOLD_DURATION, 24 * HOUR_MS,                             \
+      "the node is there for this long or more")                                                   \
+    X(CPU_NODE_UTIL, CPU_NODE, "util", THRESHOLD_RATIO, NANO / 100 * 10,                           \
+      "mean GPU_UTIL of the node's GPUs, below which they do nothing")                             \
+    X(CPU_NODE_OBSERVED, CPU_NODE, "observed", THRESHOLD_RATIO, NANO / 100 * 90,                   \
+      "of the GPUs' time that must be observed")                                                   \
+    X(CPU_NODE_CPU, CPU_NODE, "cpu", THRESHOLD_RATIO, NANO / 100 * 50,                             \
+      "of all CPUs for five minutes, above which they work")                                       \
     X(IDLE_SERVER_HELD, IDLE_SERVER, "held", THRESHOLD_HOURS, 24 * HOUR_MS,                        \
       "held for this long or more")                                                                \
     X(IDLE_SERVER_OBSERVED, IDLE_SERVER, "observed", THRESHOLD_RATIO, NANO / 100 * 90,             \
