@@ -5,6 +5,7 @@
 #include "cmd/flow.h"
 #include "cmd/output.h"
 #include "report/doctor.h"
+#include "source/examine.h"
 
 static enum err print_doctor(const struct flow *flow, const struct doctor_reading *reading,
                              const struct doctor *doctor, enum report_format format,
@@ -24,10 +25,43 @@ static enum err print_doctor(const struct flow *flow, const struct doctor_readin
     return code;
 }
 
+/* What the sources say when they are asked. */
+struct asked {
+    struct exam exam;
+    const char *ids[EXAM_COUNT];
+    struct doctor_said *said;
+};
+
+static enum err ask_sources(struct flow *flow, struct asked *ret, struct doctor_facts *facts,
+                            struct error *err)
+{
+    time_ms now = clock_now(), at = flow->window.to < now ? flow->window.to : now;
+    struct exam *exam = &ret->exam;
+    enum err code = ERR_OK;
+    for (size_t i = 0; code == ERR_OK && i < flow->sources_n; i++) {
+        struct source *source = flow->sources[i];
+        struct progress progress = meter_progress(&flow->meter);
+        if (source->ops->examine)
+            code = source->ops->examine(source, at, exam, &progress, err);
+    }
+    for (int k = 0; k < EXAM_COUNT; k++)
+        if (exam->asked[k])
+            ret->ids[facts->asked_n++] = exam_ids[k];
+    ret->said = mem_zalloc(exam->n + 1, sizeof *ret->said);
+    for (size_t i = 0; i < exam->n; i++)
+        ret->said[i] = (struct doctor_said){exam_ids[exam->items[i].kind], exam->items[i].text,
+                                            exam->items[i].count};
+    facts->asked = ret->ids;
+    facts->said = ret->said;
+    facts->said_n = exam->n;
+    return code;
+}
+
 static enum err examine(struct flow *flow, enum report_format format, size_t *ret_findings,
                         struct error *err)
 {
     struct doctor_reading reading;
+    struct asked asked = {0};
     size_t problems_n = 0;
     enum err code = doctor_read(flow->store, flow->window, flow->tz, &reading, err);
     const struct price_problem *problems = prices_problems(flow->config->prices, &problems_n);
@@ -45,12 +79,18 @@ static enum err examine(struct flow *flow, enum report_format format, size_t *re
             flow->collected.settings_changed && !options_switch(flow->options, OPTION_REBOOK);
         facts->price_problems = texts;
         facts->price_problems_n = problems_n;
+        code = ask_sources(flow, &asked, facts, err);
+    }
+    if (code == ERR_OK) {
+        struct doctor_facts *facts = &reading.facts;
         struct doctor *doctor = doctor_new(facts);
         *ret_findings = doctor_report_findings(doctor);
         code = print_doctor(flow, &reading, doctor, format, err);
         doctor_free(doctor);
     }
     free(texts);
+    free(asked.said);
+    exam_release(&asked.exam);
     doctor_reading_release(&reading);
     return code;
 }

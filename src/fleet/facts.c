@@ -322,6 +322,7 @@ struct facts *facts_new(struct intake *intake, struct span hours)
 {
     struct facts *facts = mem_zalloc(1, sizeof *facts);
     facts->settings = intake->settings;
+    facts->hours = hours;
     facts->names = intake->names;
     for (size_t i = 0; i < intake->records_n; i++)
         record_settle(intake->records[i]);

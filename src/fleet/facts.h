@@ -92,6 +92,7 @@ struct pod {
 
 struct facts {
     const struct settings *settings;
+    struct span hours; /* that are booked */
     struct names *names;
     struct arena arena;
     struct node *nodes; /* in order of (cluster, name) once facts_sort_nodes was called */

@@ -65,6 +65,7 @@ enum note_kind {
     NOTE_UNPLACED,    /* work counters without a row */
     NOTE_INFO,
     NOTE_EXEMPT, /* somebody asked to be left alone (fleet/exempt.h) */
+    NOTE_FROZEN, /* an exporter served an old text again and again */
 };
 #define INTAKE_NOTES_MAX 1024 /* different ones of a slice; more are not kept */
 void intake_note(struct intake *intake, enum note_kind kind, struct str subject, int64_t count,

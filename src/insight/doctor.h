@@ -29,6 +29,13 @@ struct doctor_node {
     int lives;            /* times that the instance type changed */
 };
 
+/* What the sources said of themselves when they were asked: for the check of this id. */
+struct doctor_said {
+    const char *check;
+    struct str text;
+    int64_t count;
+};
+
 /* All borrowed. Only `total` must be there: what is NULL or empty leaves checks unmade. */
 struct doctor_facts {
     const struct result *total;       /* of the window: sums and notes */
@@ -42,6 +49,10 @@ struct doctor_facts {
     bool settings_changed;
     const char *const *price_problems; /* what was left out of price files */
     size_t price_problems_n;
+    const char *const *asked; /* ids of checks whose question was answered */
+    size_t asked_n;
+    const struct doctor_said *said;
+    size_t said_n;
 };
 
 /* An example of what was found: which node, type, namespace or value; -1: nothing to say. */

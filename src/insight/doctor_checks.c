@@ -430,6 +430,29 @@ static enum doctor_status test_notes(const struct doctor_check *check,
     return ret->examples_n ? DOCTOR_FOUND : DOCTOR_FINE;
 }
 
+/* ---- what sources say when they are asked ---- */
+
+static enum doctor_status test_said(const struct doctor_check *check,
+                                    const struct doctor_facts *facts, struct doctor_finding *ret,
+                                    struct arena *arena)
+{
+    bool asked = false;
+    (void)arena;
+    for (size_t i = 0; i < facts->asked_n; i++)
+        asked |= strcmp(facts->asked[i], check->id) == 0;
+    if (!asked)
+        return unchecked(ret, "no server was asked that could say (--prometheus)");
+    ret->count = 0;
+    for (size_t i = 0; i < facts->said_n; i++) {
+        const struct doctor_said *said = &facts->said[i];
+        if (strcmp(said->check, check->id) != 0)
+            continue;
+        put_example(ret, (struct doctor_example){said->text, -1, said->count});
+        ret->count++;
+    }
+    return ret->count ? DOCTOR_FOUND : DOCTOR_FINE;
+}
+
 /* ---- the table ---- */
 
 #define LABELS_OF_KSM                                                                              \
@@ -462,6 +485,21 @@ const struct doctor_check doctor_checks[] = {
      "up{job=~\".*dcgm.*\"} == 0 says when; kubectl logs of the exporter says why (restarts, an "
      "XID, scrape_timeout too short)",
      NULL, test_silent, 0, 0},
+    {"frozen", DOCTOR_WARNING, "exporters served the same text again and again",
+     "that time is unobserved: an old text says nothing of now",
+     "the exporter's collection hangs: restart it (dcgm-exporter up to 3.6.1 does so; later ones "
+     "answer 500), and look for XIDs and a hung nv-hostengine",
+     "seconds", test_notes, 0, NOTE_FROZEN},
+    {"down", DOCTOR_WARNING, "exporters do not answer now",
+     "their GPUs are unobserved while it lasts: not known, never idle",
+     "kubectl logs of the exporter's pod; from 4.8.3 on one NaN or duplicate makes it answer 500 "
+     "to "
+     "the whole scrape: restart it, and look at its last error",
+     "targets", test_said, 0, 0},
+    {"clock", DOCTOR_WARNING, "clocks differ",
+     "Kubernetes' times and samples do not fit together: pods seem to hold GPUs before or after "
+     "they do, and the newest hour is cut wrongly",
+     "chrony or systemd-timesyncd on the machines that are named", "clocks", test_said, 0, 0},
     {"no-activity", DOCTOR_WARNING, "GPUs send metrics, but none of their activity",
      "their time is unobserved: not known, never idle",
      EXPORTER_CSV "DCGM_FI_PROF_GR_ENGINE_ACTIVE, gauge, Ratio of time the graphics engine is "
@@ -586,6 +624,18 @@ const struct doctor_check doctor_checks[] = {
      "gputally idle says 'not enough data', and months are projected from little",
      "gputally collect --db FILE --prometheus URL --window 7d, as far back as the server keeps",
      "hours", test_history, 0, 0},
+    {"hidden-labels", DOCTOR_WARNING, "kube-state-metrics hides labels",
+     "types, pools, regions and teams that these labels say are not known",
+     "start kube-state-metrics with the flag that is named (helm: metricLabelsAllowlist)", "lists",
+     test_said, 0, 0},
+    {"oversampled", DOCTOR_INFO, "GPUs are scraped more often than they are measured",
+     "none: values are weighted by time; the samples cost what they cost",
+     "scrape_interval at the exporter's interval (-c, DCGM_EXPORTER_INTERVAL; 30 s)", "jobs",
+     test_said, 0, 0},
+    {"series", DOCTOR_INFO, "what GPU metrics cost to keep",
+     "none; services that charge by sample charge for these",
+     "drop what nobody reads by metric_relabel_configs, or in dcgm-exporter's metrics CSV", "jobs",
+     test_said, 0, 0},
     {"memory", DOCTOR_INFO, "GPU memory is not exported",
      "the idle scan's memory stays unchecked; sizes cannot be judged",
      EXPORTER_CSV "DCGM_FI_DEV_FB_USED, gauge, Framebuffer memory used (in MiB). and "

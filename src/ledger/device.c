@@ -167,10 +167,18 @@ static void drop_row(struct timeline *line, time_ms t)
             line->column[s][low] = SIGNAL_ABSENT;
 }
 
+static int64_t overlap_ms(struct span hours, time_ms from, time_ms to)
+{
+    from = from > hours.from ? from : hours.from;
+    to = to < hours.to ? to : hours.to;
+    return to > from ? to - from : 0;
+}
+
 /* An energy counter that stands still for frozen_ms or more while power is drawn is an old text
  * served again: all of it is absent, but for the first stamp of the standstill. */
-static void drop_frozen(struct device *device, const struct settings *settings)
+static void drop_frozen(struct device *device, const struct facts *facts)
 {
+    const struct settings *settings = facts->settings;
     struct timeline *own = &device->own;
     int64_t *energy = own->column[SIGNAL_ENERGY], *power = own->column[SIGNAL_POWER];
     if (!energy || !power)
@@ -195,6 +203,7 @@ static void drop_frozen(struct device *device, const struct settings *settings)
         }
         if (last > first && own->t[last] - own->t[first] >= settings->frozen_ms) {
             int64_t still = energy[first];
+            device->frozen_ms += overlap_ms(facts->hours, own->t[first], own->t[last]);
             for (size_t row = first + 1; row <= last; row++) {
                 if (energy[row] != still)
                     continue;
@@ -217,7 +226,7 @@ void device_clean(struct device *device, const struct facts *facts)
     drop_stuck(&device->own);
     for (size_t i = 0; i < device->instances_n; i++)
         drop_stuck(&device->instances[i].line);
-    drop_frozen(device, facts->settings);
+    drop_frozen(device, facts);
 }
 
 /* ------------------------------------------------------------------ samples */

@@ -65,6 +65,7 @@ struct device {
     uint8_t *own_plain[4]; /* while board signals are lifted */
     bool guessed;          /* the unit of GPU_UTIL was guessed from its values */
     uint64_t rejected;
+    int64_t frozen_ms; /* of the hours that are booked, in which an old text was served */
 };
 
 struct devices {

@@ -162,6 +162,21 @@ static void note_exempt(struct engine *engine, const struct intake *intake, stru
     free(wishes);
 }
 
+/* By node: its GPUs have one exporter. */
+static void note_frozen(struct engine *engine, struct row_batch *batch)
+{
+    struct names *names = engine->facts->names;
+    for (size_t i = 0; i < engine->devices.n; i++) {
+        const struct device *device = engine->devices.at[i];
+        if (!device->frozen_ms || !device->places_n)
+            continue;
+        put_note(batch, names, NOTE_FROZEN, device->places[device->places_n - 1].node,
+                 device->frozen_ms / 1000,
+                 "seconds of a GPU in which its exporter served an old text (the energy counter "
+                 "stands still while power is drawn)");
+    }
+}
+
 static void emit_notes(struct engine *engine, const struct intake *intake)
 {
     struct names *names = engine->facts->names;
@@ -171,6 +186,7 @@ static void emit_notes(struct engine *engine, const struct intake *intake)
         put_note(&batch, names, note->kind, note->subject, note->count,
                  names_text(names, note->text).p);
     }
+    note_frozen(engine, &batch);
     uint64_t rejected = 0, guessed = 0;
     for (size_t i = 0; i < engine->devices.n; i++) {
         rejected += engine->devices.at[i]->rejected;

@@ -299,6 +299,7 @@ static const struct note_words {
     {NOTE_REJECTED, STATEMENT_CAUTION, "rejected", "rejected"},
     {NOTE_GUESS, STATEMENT_CAUTION, "guess", "guessed"},
     {NOTE_LATE_LABELS, STATEMENT_CAUTION, "late-labels", "late labels"},
+    {NOTE_FROZEN, STATEMENT_CAUTION, "frozen", "frozen exporters"},
     {NOTE_UNPLACED, STATEMENT_CAUTION, "unplaced", "work without a row"},
     {NOTE_INFO, STATEMENT_INFO, "info", "note"},
 };

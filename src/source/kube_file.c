@@ -469,7 +469,8 @@ static void kube_file_free(struct source *source)
 enum err kube_file_source_new(const char *const *paths, size_t n, const char *cluster,
                               struct source **ret, struct error *err)
 {
-    static const struct source_ops ops = {"kube-json", survey, fetch, kube_file_free};
+    static const struct source_ops ops = {
+        .kind = "kube-json", .survey = survey, .fetch = fetch, .free = kube_file_free};
     if (n == 0)
         return error_set(err, ERR_USAGE, "no Kubernetes list is named");
     struct kube_file *f = mem_zalloc(1, sizeof *f);

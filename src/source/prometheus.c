@@ -35,6 +35,7 @@ static void prometheus_free(struct source *source)
 static const struct source_ops prometheus_ops = {.kind = "prometheus",
                                                  .survey = prometheus_survey,
                                                  .fetch = prometheus_fetch,
+                                                 .examine = prometheus_examine,
                                                  .free = prometheus_free};
 
 static struct http_site_options site_options(const struct prometheus_options *options)

@@ -6,6 +6,7 @@
  *     prometheus_fetch.c   what a fetch asks for, in which order
  *     prometheus_run.c     threads that work off a plan of it
  *     prometheus_read.c    a piece by remote read
+ *     prometheus_examine.c what doctor asks it
  *     prometheus_query.c   a piece by a range selector; instant queries; lists of names */
 #ifndef GPUTALLY_SOURCE_PROMETHEUS_IMPL_H
 #define GPUTALLY_SOURCE_PROMETHEUS_IMPL_H
@@ -77,7 +78,7 @@ struct asker {
 enum err prometheus_read_piece(struct asker *asker, const struct piece *piece, struct error *err);
 enum err prometheus_query_piece(struct asker *asker, const struct piece *piece, struct error *err);
 
-/* An instant query at t; each series of the answer's vector comes with its value. */
+/* An instant query at t (TIME_MIN: the server's now); each series of the answer's vector comes with its value. */
 typedef void (*prometheus_value_fn)(void *context, const struct label *labels, size_t n, double v);
 enum err prometheus_instant(struct asker *asker, struct str query, time_ms t,
                             prometheus_value_fn each, void *context, struct error *err);
@@ -97,6 +98,8 @@ enum err prometheus_choose_api(struct prometheus *prometheus, struct asker *aske
 enum err prometheus_survey(struct source *source, struct span window, struct span *ret_extent,
                            double *ret_samples_an_hour, struct progress *progress,
                            struct error *err);
+enum err prometheus_examine(struct source *source, time_ms at, struct exam *exam,
+                            struct progress *progress, struct error *err);
 enum err prometheus_fetch(struct source *source, const struct fetch *fetch, struct intake *intake,
                           struct progress *progress, struct error *err);
 

@@ -193,7 +193,8 @@ enum err prometheus_instant(struct asker *asker, struct str query, time_ms t,
 {
     struct strbuf form = {0};
     add_parameter(&form, "query", query);
-    add_time(&form, "time", t);
+    if (t != TIME_MIN)
+        add_time(&form, "time", t);
     struct answering answering = {.asker = asker, .value = each, .context = context};
     answering.sink = (struct query_json_sink){
         .context = &answering, .series = value_series, .samples = value_samples};

@@ -35,6 +35,7 @@ static inline bool progress_stopped(const volatile int *stop)
 }
 
 struct source;
+struct exam;
 struct source_ops {
     const char *kind; /* "prometheus", "openmetrics", "kube-json" */
     /* Look before the run: does it answer, is it what it says, does it have GPU metrics, since when
@@ -46,6 +47,10 @@ struct source_ops {
                        double *ret_samples_an_hour, struct progress *progress, struct error *err);
     enum err (*fetch)(struct source *source, const struct fetch *fetch, struct intake *intake,
                       struct progress *progress, struct error *err);
+    /* What it says of how it measures, around `at` (source/examine.h); NULL: it says nothing.
+     * Questions that fail are not errors. */
+    enum err (*examine)(struct source *source, time_ms at, struct exam *exam,
+                        struct progress *progress, struct error *err);
     void (*free)(struct source *source);
 };
 struct source {

@@ -80,11 +80,17 @@ void strbuf_addc(struct strbuf *buf, char c)
 
 void strbuf_addf(struct strbuf *buf, const char *format, ...)
 {
-    va_list args, again;
+    va_list args;
     va_start(args, format);
+    strbuf_addv(buf, format, args);
+    va_end(args);
+}
+
+void strbuf_addv(struct strbuf *buf, const char *format, va_list args)
+{
+    va_list again;
     va_copy(again, args);
     int n = vsnprintf(NULL, 0, format, args);
-    va_end(args);
     if (n > 0) {
         mem_reserve(buf->text, buf->n, buf->room, (size_t)n + 1);
         vsnprintf(buf->text + buf->n, (size_t)n + 1, format, again);

@@ -178,7 +178,8 @@ static void fake_free(struct source *source)
     (void)source;
 }
 
-static const struct source_ops fake_ops = {"fake", fake_survey, fake_fetch, fake_free};
+static const struct source_ops fake_ops = {
+    .kind = "fake", .survey = fake_survey, .fetch = fake_fetch, .free = fake_free};
 
 /* ---- the run ---- */
 

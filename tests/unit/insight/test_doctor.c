@@ -111,9 +111,13 @@ static void note(struct bed *bed, enum note_kind kind, const char *subject, cons
     bed->total.notes = bed->notes;
 }
 
+static const char *const said_ids[] = {"clock", "down", "hidden-labels", "oversampled", "series"};
+
 static void a_sound_ledger_has_no_finding(void **state)
 {
     struct bed *bed = *state;
+    bed->facts.asked = said_ids;
+    bed->facts.asked_n = 5;
     find(bed, "unseen");
     assert_int_equal(bed->doctor->found, 0);
     assert_int_equal(bed->doctor->unchecked, 0);
@@ -121,8 +125,10 @@ static void a_sound_ledger_has_no_finding(void **state)
 
 static void what_is_not_there_is_unchecked_and_never_fine(void **state)
 {
-    static const char *const ids[] = {"gpu-util", "no-type", "history",     "no-activity", "memory",
-                                      "power",    "unowned", "power-limit", "node-lives"};
+    static const char *const ids[] = {"gpu-util",    "no-type", "history", "no-activity",
+                                      "memory",      "power",   "unowned", "power-limit",
+                                      "node-lives",  "clock",   "down",    "hidden-labels",
+                                      "oversampled", "series"};
     struct bed *bed = *state;
     bed->facts = (struct doctor_facts){.total = &bed->total};
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
@@ -132,6 +138,24 @@ static void what_is_not_there_is_unchecked_and_never_fine(void **state)
     }
     assert_int_equal(bed->doctor->unchecked, sizeof ids / sizeof *ids);
     assert_int_equal(bed->doctor->found, 0);
+}
+
+static void what_a_server_says_is_named_by_check_the_largest_first(void **state)
+{
+    const struct doctor_said said[] = {{"clock", STR("gpu-7 is 12 s behind"), 12},
+                                       {"clock", STR("gpu-8 is 40 s ahead"), 40},
+                                       {"down", STR("gpu-9 of job dcgm"), 1}};
+    struct bed *bed = *state;
+    bed->facts.asked = said_ids;
+    bed->facts.asked_n = 5;
+    bed->facts.said = said;
+    bed->facts.said_n = 3;
+    const struct doctor_finding *finding = find(bed, "clock");
+    assert_int_equal(finding->status, DOCTOR_FOUND);
+    assert_int_equal(finding->count, 2);
+    assert_true(str_eq(finding->examples[0].name, STR("gpu-8 is 40 s ahead")));
+    assert_int_equal(find(bed, "down")->status, DOCTOR_FOUND);
+    assert_int_equal(find(bed, "series")->status, DOCTOR_FINE);
 }
 
 /* Of 100 GPU-hours 50 carry the flag, which cost $80; gpu-7 has 40 of them. */
@@ -446,6 +470,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         test(a_sound_ledger_has_no_finding),
         test(what_is_not_there_is_unchecked_and_never_fine),
+        test(what_a_server_says_is_named_by_check_the_largest_first),
         test(a_flag_is_found_with_its_hours_dollars_and_nodes),
         test(what_happens_a_little_everywhere_is_found_from_a_hundredth_or_a_gpu_day_on),
         test(rows_with_two_flags_of_a_check_are_not_counted_twice),
