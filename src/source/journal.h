@@ -37,8 +37,9 @@
 #define JOURNAL_SERIES_MAX (1u << 22) /* of a segment; then a new one begins */
 #define JOURNAL_LABELS_MAX 128        /* of a series */
 #define JOURNAL_LABELS_BYTES_MAX ((size_t)64 << 10)
-#define JOURNAL_BATCH_MAX ((size_t)1 << 20) /* samples; a batch that is full has to be committed   \
-                                             */
+#define JOURNAL_BATCH_MAX                                                                          \
+    ((size_t)1 << 20) /* samples; a batch that is full has to be committed                         \
+                       */
 
 /* What was dropped unread, or could not be read. */
 struct journal_loss {

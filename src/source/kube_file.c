@@ -10,8 +10,7 @@
  * id: a name with another creation is another life.
  *
  * Claims (kube_claims.c) are looked up when all files are read, since the slice, the claim and the
- * pod may stand in three of them. A node whose GPUs only ResourceSlices publish has none in its
- * capacity: they are counted there from the slices. */
+ * pod may stand in three of them. */
 #include "source/kube_file.h"
 
 #include <stdlib.h>
@@ -19,11 +18,11 @@
 #include "fleet/objects.h"
 #include "source/input.h"
 #include "source/kube_claims.h"
+#include "source/kube_views.h"
 #include "util/idmap.h"
 #include "wire/kube_objects.h"
 
 #define READ_BYTES ((size_t)256 << 10)
-#define ANNOTATION_MAX 256     /* bytes of a value */
 #define OBJECTS_MAX (1u << 22) /* of all files */
 #define FAULTS_NAMED_MAX 5     /* a file: more are only counted */
 #define PROGRESS_MS 100
@@ -41,7 +40,7 @@ struct kube_file {
     struct str cluster;
     bool loaded, noted; /* notes add up over slices: they are given once */
 
-    struct arena arena;
+    struct arena arena, scratch; /* scratch: of the object that is read */
     struct names *texts;
 
     struct node_object *nodes;
@@ -69,29 +68,21 @@ static struct str kept(struct kube_file *f, struct str text)
     return names_text(f->texts, id_of(f, text));
 }
 
-static const struct label *kept_labels(struct kube_file *f, const struct label *labels, size_t n,
-                                       size_t longest, size_t *ret_n)
+static const struct label *kept_labels(struct kube_file *f, const struct label *labels, size_t n)
 {
     struct label *copy = arena_alloc(&f->arena, n * sizeof *copy);
-    size_t k = 0;
     for (size_t i = 0; i < n; i++)
-        if (labels[i].value.n <= longest)
-            copy[k++] = (struct label){kept(f, labels[i].name), kept(f, labels[i].value)};
-    *ret_n = k;
+        copy[i] = (struct label){kept(f, labels[i].name), kept(f, labels[i].value)};
     return copy;
 }
 
-/* Whole units, rounded up as Kubernetes rounds a quantity. */
 static const struct resource_count *kept_counts(struct kube_file *f,
-                                                const struct kube_quantity *quantities, size_t n)
+                                                const struct resource_count *counts, size_t n)
 {
-    struct resource_count *counts = arena_alloc(&f->arena, n * sizeof *counts);
+    struct resource_count *copy = arena_alloc(&f->arena, n * sizeof *copy);
     for (size_t i = 0; i < n; i++)
-        counts[i] = (struct resource_count){
-            kept(f, quantities[i].resource),
-            quantities[i].milli / 1000 + (quantities[i].milli % 1000 > 0),
-        };
-    return counts;
+        copy[i] = (struct resource_count){kept(f, counts[i].resource), counts[i].count};
+    return copy;
 }
 
 /* The place of an object in its array: where it was, or the next one. */
@@ -109,23 +100,16 @@ static bool full(const struct kube_file *f)
 static void on_node(void *context, const struct kube_node *node)
 {
     struct kube_file *f = context;
-    struct node_object object = {
-        .cluster = f->cluster,
-        .name = kept(f, node->name),
-        .provider_id = kept(f, node->provider_id),
-        .internal_ip = kept(f, node->internal_ip),
-        .created = node->created,
-        .unschedulable = node->unschedulable,
-        .capacity = kept_counts(f, node->capacity, node->capacity_n),
-        .allocatable = kept_counts(f, node->allocatable, node->allocatable_n),
-        .capacity_n = node->capacity_n,
-        .allocatable_n = node->allocatable_n,
-    };
-    object.labels = kept_labels(f, node->labels, node->labels_n, SIZE_MAX, &object.labels_n);
-    object.ignore =
-        kept(f, labels_get(node->annotations, node->annotations_n, STR("gputally.io/ignore")));
-    for (size_t i = 0; i < node->annotations_n && !object.ignored; i++)
-        object.ignored = str_eq(node->annotations[i].name, STR("gputally.io/ignore"));
+    struct node_object object;
+    arena_clear(&f->scratch);
+    kube_view_node(&f->scratch, node, f->cluster, &object);
+    struct str *const texts[] = {&object.name, &object.provider_id, &object.internal_ip,
+                                 &object.ignore};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        *texts[i] = kept(f, *texts[i]);
+    object.capacity = kept_counts(f, object.capacity, object.capacity_n);
+    object.allocatable = kept_counts(f, object.allocatable, object.allocatable_n);
+    object.labels = kept_labels(f, object.labels, object.labels_n);
     if (full(f))
         return;
     uint32_t created[2];
@@ -141,19 +125,14 @@ static void on_node(void *context, const struct kube_node *node)
         f->nodes[at] = object;
 }
 
-static const struct container_object *kept_containers(struct kube_file *f,
-                                                      const struct kube_pod *pod)
+static const struct container_object *
+kept_containers(struct kube_file *f, const struct container_object *containers, size_t n)
 {
-    struct container_object *copy = arena_alloc(&f->arena, pod->containers_n * sizeof *copy);
-    for (size_t i = 0; i < pod->containers_n; i++) {
-        const struct kube_container *c = &pod->containers[i];
-        copy[i] = (struct container_object){
-            .name = kept(f, c->name),
-            .init = c->init,
-            .sidecar = c->sidecar,
-            .requests = kept_counts(f, c->requests, c->requests_n),
-            .requests_n = c->requests_n,
-        };
+    struct container_object *copy = arena_alloc(&f->arena, n * sizeof *copy);
+    for (size_t i = 0; i < n; i++) {
+        copy[i] = containers[i];
+        copy[i].name = kept(f, containers[i].name);
+        copy[i].requests = kept_counts(f, containers[i].requests, containers[i].requests_n);
     }
     return copy;
 }
@@ -161,30 +140,20 @@ static const struct container_object *kept_containers(struct kube_file *f,
 static void on_pod(void *context, const struct kube_pod *pod)
 {
     struct kube_file *f = context;
-    struct pod_object object = {
-        .cluster = f->cluster,
-        .namespace = kept(f, pod->namespace),
-        .name = kept(f, pod->name),
-        .uid = kept(f, pod->uid),
-        .node = kept(f, pod->node),
-        .owner_kind = kept(f, pod->owner_kind),
-        .owner_name = kept(f, pod->owner_name),
-        .phase = kept(f, pod->phase),
-        .scheduled = pod->scheduled,
-        .started = pod->started,
-        .finished = pod->finished,
-        .deleted = pod->deletion,
-        .containers = kept_containers(f, pod),
-        .containers_n = pod->containers_n,
-    };
-    object.labels = kept_labels(f, pod->labels, pod->labels_n, SIZE_MAX, &object.labels_n);
-    object.annotations =
-        kept_labels(f, pod->annotations, pod->annotations_n, ANNOTATION_MAX, &object.annotations_n);
-    struct str *claims = arena_alloc(&f->arena, pod->claims_n * sizeof *claims);
-    for (size_t i = 0; i < pod->claims_n; i++)
-        claims[i] = kept(f, pod->claims[i]);
+    struct pod_object object;
+    arena_clear(&f->scratch);
+    kube_view_pod(&f->scratch, pod, f->cluster, &object);
+    struct str *const texts[] = {&object.namespace,  &object.name,       &object.uid,  &object.node,
+                                 &object.owner_kind, &object.owner_name, &object.phase};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        *texts[i] = kept(f, *texts[i]);
+    object.containers = kept_containers(f, object.containers, object.containers_n);
+    object.labels = kept_labels(f, object.labels, object.labels_n);
+    object.annotations = kept_labels(f, object.annotations, object.annotations_n);
+    struct str *claims = arena_alloc(&f->arena, object.devices_n * sizeof *claims);
+    for (size_t i = 0; i < object.devices_n; i++)
+        claims[i] = kept(f, object.devices[i]);
     object.devices = claims; /* replaced by what they name once all files are read */
-    object.devices_n = pod->claims_n;
     if (full(f))
         return;
     bool fresh;
@@ -227,9 +196,12 @@ static void on_namespace(void *context, const struct kube_namespace *ns)
 {
     struct kube_file *f = context;
     struct kube_namespace object = {.name = kept(f, ns->name)};
-    object.labels = kept_labels(f, ns->labels, ns->labels_n, SIZE_MAX, &object.labels_n);
-    object.annotations =
-        kept_labels(f, ns->annotations, ns->annotations_n, ANNOTATION_MAX, &object.annotations_n);
+    object.labels = kept_labels(f, ns->labels, ns->labels_n);
+    object.labels_n = ns->labels_n;
+    arena_clear(&f->scratch);
+    object.annotations = kube_view_annotations(&f->scratch, ns->annotations, ns->annotations_n,
+                                               &object.annotations_n);
+    object.annotations = kept_labels(f, object.annotations, object.annotations_n);
     if (full(f))
         return;
     bool fresh;
@@ -350,34 +322,6 @@ static void join_claims(struct kube_file *f)
                       "resourceslices -o json too"));
 }
 
-static bool has_gpus(const struct node_object *node, struct str vendor)
-{
-    for (size_t i = 0; i < node->capacity_n; i++)
-        if (str_starts(node->capacity[i].resource, vendor) && node->capacity[i].count > 0)
-            return true;
-    return false;
-}
-
-/* GPUs that only ResourceSlices publish. */
-static void add_published_gpus(struct kube_file *f)
-{
-    static const struct {
-        struct str resource, vendor;
-    } known[] = {{STR("nvidia.com/gpu"), STR("nvidia.com/")},
-                 {STR("amd.com/gpu"), STR("amd.com/")}};
-    for (size_t i = 0; i < f->nodes_n; i++)
-        for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
-            struct node_object *node = &f->nodes[i];
-            int64_t cards = kube_claims_cards(f->claims, node->name, known[k].resource);
-            if (cards == 0 || has_gpus(node, known[k].vendor))
-                continue;
-            struct resource_count *count = arena_alloc(&f->arena, sizeof *count);
-            *count = (struct resource_count){known[k].resource, cards};
-            node->capacity = node->allocatable = count; /* nothing else of it is asked for */
-            node->capacity_n = node->allocatable_n = 1;
-        }
-}
-
 static enum err load(struct kube_file *f, struct progress *progress, struct error *err)
 {
     uint64_t bytes = 0;
@@ -390,7 +334,8 @@ static enum err load(struct kube_file *f, struct progress *progress, struct erro
     if (full(f))
         add_fault(f, NOTE_PARTIAL, 1, STR("more than 4 million objects: the rest was left out"));
     join_claims(f);
-    add_published_gpus(f);
+    for (size_t i = 0; i < f->nodes_n; i++)
+        kube_view_published(&f->arena, f->claims, &f->nodes[i]);
     f->loaded = true;
     return ERR_OK;
 }
@@ -463,6 +408,7 @@ static void kube_file_free(struct source *source)
     kube_claims_free(f->claims);
     names_free(f->texts);
     arena_release(&f->arena);
+    arena_release(&f->scratch);
     free(f);
 }
 

@@ -19,8 +19,10 @@
 #include "fleet/intake.h"
 #include "util/clock.h"
 #include "util/error.h"
+#include "wire/kube_record.h"
 
 #define KUBE_HISTORY_OBJECTS_MAX (1u << 22)
+#define KUBE_HISTORY_REACH_MS (6 * HOUR_MS) /* how far before a slice objects matter to it */
 
 struct kube_history;
 struct kube_history *kube_history_new(void);
@@ -43,8 +45,13 @@ enum err kube_history_snapshot(struct kube_history *history,
                                                  struct error *err),
                                void *context, struct error *err);
 
-/* Versions and objects whose time ended before t are not asked for any more. */
+/* Versions and objects whose time ended before t are not asked for any more: t is at most the first
+ * hour that may still be booked less KUBE_HISTORY_REACH_MS. */
 void kube_history_forget(struct kube_history *history, time_ms t);
+
+/* The newest observation of a kind; TIME_MIN: none. The time of no later record may be before it.
+ */
+time_ms kube_history_seen(struct kube_history *history, enum kube_kind kind, struct str cluster);
 
 struct kube_history_size {
     size_t nodes, pods, objects, versions, bytes;

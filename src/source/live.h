@@ -10,7 +10,7 @@
  * replays change nothing.
  *
  * Bounded: LIVE_DEVICES_MAX devices; what was silent for LIVE_SILENT_MS is forgotten. Any thread
- * may call anything; a snapshot is immutable and shared, made at most once in LIVE_FRESH_MS. */
+ * may call anything; a snapshot is immutable and shared by all who ask within max_age_ms. */
 #ifndef GPUTALLY_SOURCE_LIVE_H
 #define GPUTALLY_SOURCE_LIVE_H
 
@@ -21,7 +21,7 @@
 #define LIVE_DEVICES_MAX (1u << 18)
 #define LIVE_HOLDERS_MAX (1u << 20)
 #define LIVE_SILENT_MS (2 * HOUR_MS)
-#define LIVE_FRESH_MS ((time_ms)1000)
+#define LIVE_FRESH_MS ((time_ms)1000) /* of a snapshot, for those who need not have the last */
 
 struct live;
 struct live *live_new(void);
@@ -47,8 +47,8 @@ struct live_snapshot {
     size_t n;
     time_ms newest; /* of all; TIME_MIN: none */
 };
-/* The state of at most LIVE_FRESH_MS ago (max_age_ms 0: of now). O(devices) where it is made anew.
- */
+/* The state of at most max_age_ms ago (LIVE_FRESH_MS does for a page; 0: of now). O(devices) where
+ * it is made anew. */
 const struct live_snapshot *live_snapshot(struct live *live, time_ms max_age_ms);
 void live_snapshot_release(const struct live_snapshot *snapshot); /* NULL is fine */
 
