@@ -13,6 +13,7 @@ int cmd_diff(const struct options *options);
 int cmd_doctor(const struct options *options);
 int cmd_export(const struct options *options);
 int cmd_collect(const struct options *options);
+int cmd_serve(const struct options *options);
 int cmd_demo(const struct options *options);
 int cmd_help(const struct options *options);
 int cmd_version(const struct options *options);

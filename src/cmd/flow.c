@@ -18,10 +18,9 @@
 
 /* ---- the configuration ---- */
 
-static enum err read_settings(struct flow *flow, struct error *err)
+enum err flow_settings(const struct options *options, struct config *config, const char **ret_tz,
+                       struct error *err)
 {
-    const struct options *options = flow->options;
-    struct config *config = flow->config;
     const char *prices = options_text(options, OPTION_PRICES);
     const char *owners = options_text(options, OPTION_OWNERS);
     long long step = config->settings.step_ms, gap = config->settings.gap_ms;
@@ -38,15 +37,25 @@ static enum err read_settings(struct flow *flow, struct error *err)
         return code;
     config->settings.step_ms = step;
     config->settings.gap_ms = gap;
-    flow->tz = options_text(options, OPTION_TZ);
-    if (!flow->tz && config->tz.n)
-        flow->tz = config->tz.p;
+    const char *tz = options_text(options, OPTION_TZ);
+    if (!tz && config->tz.n)
+        tz = config->tz.p;
     if (options_text(options, OPTION_CURRENCY)) /* prices of the catalogue are in USD */
         config->currency = str_of(options_text(options, OPTION_CURRENCY));
-    flow->currency = config->currency.p;
     const struct zone *zone;
-    code = zone_load(flow->tz, &zone, err);
-    return code == ERR_OK ? config_finish(config, err) : code;
+    code = zone_load(tz, &zone, err);
+    if (code == ERR_OK)
+        code = config_finish(config, err);
+    if (code == ERR_OK)
+        *ret_tz = tz;
+    return code;
+}
+
+static enum err read_settings(struct flow *flow, struct error *err)
+{
+    enum err code = flow_settings(flow->options, flow->config, &flow->tz, err);
+    flow->currency = flow->config->currency.p;
+    return code;
 }
 
 static enum err read_window(struct flow *flow, struct error *err)
@@ -90,24 +99,29 @@ static enum err prometheus_way(const struct options *options, enum prometheus_ap
     return ERR_OK;
 }
 
+enum err flow_prometheus(const struct options *options, struct prometheus_options *ret,
+                         struct error *err)
+{
+    prometheus_options_defaults(ret);
+    ret->url = options_text(options, OPTION_PROMETHEUS);
+    ret->bearer_token_file = options_text(options, OPTION_BEARER_TOKEN_FILE);
+    ret->user = options_text(options, OPTION_BASIC_AUTH_USER);
+    ret->password_file = options_text(options, OPTION_BASIC_AUTH_PASSWORD_FILE);
+    ret->client_cert = options_text(options, OPTION_CLIENT_CERT);
+    ret->client_key = options_text(options, OPTION_CLIENT_KEY);
+    ret->ca_file = options_text(options, OPTION_CA_FILE);
+    ret->headers = options->values[OPTION_HEADER].items;
+    ret->headers_n = options->values[OPTION_HEADER].n;
+    ret->proxy = options_text(options, OPTION_PROXY);
+    ret->matcher = options_text(options, OPTION_MATCHER);
+    return prometheus_way(options, &ret->api, err);
+}
+
 static enum err add_prometheus(struct flow *flow, struct error *err)
 {
-    const struct options *options = flow->options;
     struct prometheus_options ways;
     struct source *source;
-    prometheus_options_defaults(&ways);
-    ways.url = options_text(options, OPTION_PROMETHEUS);
-    ways.bearer_token_file = options_text(options, OPTION_BEARER_TOKEN_FILE);
-    ways.user = options_text(options, OPTION_BASIC_AUTH_USER);
-    ways.password_file = options_text(options, OPTION_BASIC_AUTH_PASSWORD_FILE);
-    ways.client_cert = options_text(options, OPTION_CLIENT_CERT);
-    ways.client_key = options_text(options, OPTION_CLIENT_KEY);
-    ways.ca_file = options_text(options, OPTION_CA_FILE);
-    ways.headers = options->values[OPTION_HEADER].items;
-    ways.headers_n = options->values[OPTION_HEADER].n;
-    ways.proxy = options_text(options, OPTION_PROXY);
-    ways.matcher = options_text(options, OPTION_MATCHER);
-    enum err code = prometheus_way(options, &ways.api, err);
+    enum err code = flow_prometheus(flow->options, &ways, err);
     if (code == ERR_OK)
         code = prometheus_source_new(&ways, &source, err);
     if (code != ERR_OK)

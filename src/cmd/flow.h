@@ -13,6 +13,7 @@
 #include "collect/collect.h"
 #include "fleet/config.h"
 #include "report/report.h"
+#include "source/prometheus.h"
 #include "source/source.h"
 #include "store/store.h"
 
@@ -33,6 +34,14 @@ struct flow {
     struct collect_report collected;
     struct meter meter;
 };
+
+/* The parts of flow_open that serve shares. Settings, prices and owners of the options go over
+ * those of the configuration, which is then finished; *ret_tz NULL: UTC. */
+enum err flow_settings(const struct options *options, struct config *config, const char **ret_tz,
+                       struct error *err);
+/* How the options say that the server of --prometheus is read; texts are the options'. */
+enum err flow_prometheus(const struct options *options, struct prometheus_options *ret,
+                         struct error *err);
 
 /* ret must be closed also after an error. */
 enum err flow_open(const struct options *options, struct flow *ret, struct error *err);

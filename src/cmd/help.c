@@ -62,7 +62,7 @@ void help_usage(struct strbuf *out, const char *program, const struct command_de
     strbuf_addf(out, "%s %s", program, command->name);
     if (command->positional)
         strbuf_addf(out, " %s", command->positional);
-    if (command->bit & IN_RUNS)
+    if (command->bit & IN_CONFIGURED)
         strbuf_add(out, STR(" [OPTIONS]"));
 }
 
@@ -93,7 +93,7 @@ void help_command(struct strbuf *out, const char *program, const struct command_
     }
     add_options(out, command);
     add_examples(out, program, command->examples);
-    if (command->bit & IN_RUNS) {
+    if (command->bit & IN_CONFIGURED) {
         strbuf_addc(out, '\n');
         output_wrapped(out,
                        "Every option can be given by the environment: --db by GPUTALLY_DB, and so "

@@ -10,17 +10,6 @@
 #include "cmd/progress.h"
 #include "fleet/config.h"
 
-static enum err read_config(struct options *options, struct error *err)
-{
-    options->config = config_new();
-    const char *path = options_text(options, OPTION_CONFIG);
-    struct str found;
-    if (!path && config_default_path(options->config, &found))
-        path = found.p;
-    enum err code = path ? config_read(options->config, path, err) : ERR_OK;
-    return code == ERR_OK ? options_add_config(options, options->config, err) : code;
-}
-
 static int run(struct options *options)
 {
     struct strbuf text = {0};
@@ -40,7 +29,7 @@ static int run(struct options *options)
         return EXIT_USAGE;
     }
     struct error err = {0};
-    if (options->command->bit & IN_RUNS && read_config(options, &err) != ERR_OK)
+    if (options->command->bit & IN_CONFIGURED && options_read_config(options, &err) != ERR_OK)
         return fail(&err);
     return options->command->run(options);
 }

@@ -59,7 +59,7 @@ static void add_options(struct strbuf *out)
         if (!(def->commands & IN_ALL)) {
             strbuf_add(out, STR(".\nCommands:"));
             for (size_t k = 0; k < command_defs_n; k++)
-                if (command_defs[k].bit & IN_RUNS & def->commands)
+                if (command_defs[k].bit & IN_CONFIGURED & def->commands)
                     strbuf_addf(out, " %s", command_defs[k].name);
         }
         strbuf_add(out, STR(".\n"));

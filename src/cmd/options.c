@@ -225,13 +225,13 @@ static void read_variable(struct options *ret, enum option_id id)
 static void read_environment(struct options *ret)
 {
     for (int i = 0; ret->command && i < OPTION_COUNT; i++)
-        if (ret->values[i].n == 0 && (option_defs[i].commands & ret->command->bit & IN_RUNS))
+        if (ret->values[i].n == 0 && (option_defs[i].commands & ret->command->bit & IN_CONFIGURED))
             read_variable(ret, (enum option_id)i);
 }
 
 enum err options_parse(int argc, char **argv, struct options *ret, struct error *err)
 {
-    *ret = (struct options){.program = "gputally"};
+    *ret = (struct options){.program = "gputally", .argc = argc, .argv = argv};
     const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
     const char *base = argc > 0 ? (slash ? slash + 1 : argv[0]) : "";
     if (strcmp(base, "kubectl-gputally") == 0)
@@ -288,6 +288,17 @@ enum err options_add_config(struct options *options, const struct config *config
             return code;
     }
     return ERR_OK;
+}
+
+enum err options_read_config(struct options *options, struct error *err)
+{
+    options->config = config_new();
+    const char *path = options_text(options, OPTION_CONFIG);
+    struct str found;
+    if (!path && config_default_path(options->config, &found))
+        path = found.p;
+    enum err code = path ? config_read(options->config, path, err) : ERR_OK;
+    return code == ERR_OK ? options_add_config(options, options->config, err) : code;
 }
 
 void options_release(struct options *options)

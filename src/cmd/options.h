@@ -25,9 +25,15 @@ enum command_bit {
     IN_EXPLAIN = 1u << 7,
     IN_DOCTOR = 1u << 8,
     IN_DIFF = 1u << 9,
+    IN_SERVE = 1u << 10,
+    IN_DB = 1u << 11,
+    IN_CONFIG = 1u << 12,
     IN_SOURCES = IN_REPORT | IN_EXPORT | IN_COLLECT | IN_IDLE | IN_RECOMMEND | IN_EXPLAIN |
                  IN_DOCTOR | IN_DIFF,
     IN_RUNS = IN_SOURCES | IN_DEMO,
+    IN_READS = IN_SOURCES | IN_SERVE,             /* commands that read servers */
+    IN_BOOKS = IN_RUNS | IN_SERVE,                /* that fill a ledger, or would */
+    IN_CONFIGURED = IN_BOOKS | IN_DB | IN_CONFIG, /* that look at environment and configuration */
     IN_PRINTS = IN_REPORT | IN_DEMO,
     IN_FINDS = IN_IDLE | IN_RECOMMEND | IN_DOCTOR, /* commands that give findings */
 };
@@ -37,57 +43,56 @@ enum option_kind { OPTION_SWITCH, OPTION_VALUE, OPTION_SEVERAL };
 
 /* X(ID, "long", short or 0, kind, "ARGUMENT", commands, hidden, group, "what it does") */
 #define OPTION_TABLE(X)                                                                            \
-    X(PROMETHEUS, "prometheus", 0, OPTION_VALUE, "URL", IN_SOURCES, false,                         \
-      "Where the telemetry is",                                                                    \
+    X(PROMETHEUS, "prometheus", 0, OPTION_VALUE, "URL", IN_READS, false, "Where the telemetry is", \
       "a Prometheus-compatible server: Prometheus, Thanos, Mimir, VictoriaMetrics, managed ones")  \
     X(OPENMETRICS, "openmetrics", 0, OPTION_SEVERAL, "FILE", IN_SOURCES, false,                    \
       "Where the telemetry is",                                                                    \
       "a file of exposition or OpenMetrics text with time stamps, .gz and .zst too; - is "         \
       "standard "                                                                                  \
       "input; may be given several times")                                                         \
-    X(KUBE_JSON, "kube-json", 0, OPTION_SEVERAL, "FILE", IN_SOURCES, false,                        \
+    X(KUBE_JSON, "kube-json", 0, OPTION_SEVERAL, "FILE", IN_READS, false,                          \
       "Where the telemetry is",                                                                    \
       "a file that kubectl get nodes,pods -A -o json printed, beside either of the above; may be " \
       "given several times")                                                                       \
-    X(DB, "db", 0, OPTION_VALUE, "FILE", IN_RUNS, false, "Where the telemetry is",                 \
+    X(DB, "db", 0, OPTION_VALUE, "FILE", IN_BOOKS | IN_DB, false, "Where the telemetry is",        \
       "the database that keeps the ledger; without any other source it is reported from as it is") \
-    X(BEARER_TOKEN_FILE, "bearer-token-file", 0, OPTION_VALUE, "FILE", IN_SOURCES, false,          \
+    X(BEARER_TOKEN_FILE, "bearer-token-file", 0, OPTION_VALUE, "FILE", IN_READS, false,            \
       "Access to the server", "send the token in this file")                                       \
-    X(BASIC_AUTH_USER, "basic-auth-user", 0, OPTION_VALUE, "NAME", IN_SOURCES, false,              \
+    X(BASIC_AUTH_USER, "basic-auth-user", 0, OPTION_VALUE, "NAME", IN_READS, false,                \
       "Access to the server", "log in with this name")                                             \
-    X(BASIC_AUTH_PASSWORD_FILE, "basic-auth-password-file", 0, OPTION_VALUE, "FILE", IN_SOURCES,   \
+    X(BASIC_AUTH_PASSWORD_FILE, "basic-auth-password-file", 0, OPTION_VALUE, "FILE", IN_READS,     \
       false, "Access to the server", "and the password in this file")                              \
-    X(CLIENT_CERT, "client-cert", 0, OPTION_VALUE, "FILE", IN_SOURCES, false,                      \
+    X(CLIENT_CERT, "client-cert", 0, OPTION_VALUE, "FILE", IN_READS, false,                        \
       "Access to the server", "client certificate, PEM")                                           \
-    X(CLIENT_KEY, "client-key", 0, OPTION_VALUE, "FILE", IN_SOURCES, false,                        \
-      "Access to the server", "its private key, PEM")                                              \
-    X(CA_FILE, "ca-file", 0, OPTION_VALUE, "FILE", IN_SOURCES, false, "Access to the server",      \
+    X(CLIENT_KEY, "client-key", 0, OPTION_VALUE, "FILE", IN_READS, false, "Access to the server",  \
+      "its private key, PEM")                                                                      \
+    X(CA_FILE, "ca-file", 0, OPTION_VALUE, "FILE", IN_READS, false, "Access to the server",        \
       "trust the authorities in this file, PEM")                                                   \
-    X(HEADER, "header", 0, OPTION_SEVERAL, "'NAME: VALUE'", IN_SOURCES, false,                     \
+    X(HEADER, "header", 0, OPTION_SEVERAL, "'NAME: VALUE'", IN_READS, false,                       \
       "Access to the server",                                                                      \
       "send this header, for example 'X-Scope-OrgID: a'; may be given several times")              \
-    X(PROXY, "proxy", 0, OPTION_VALUE, "URL", IN_SOURCES, false, "Access to the server",           \
+    X(PROXY, "proxy", 0, OPTION_VALUE, "URL", IN_READS, false, "Access to the server",             \
       "go through this proxy (otherwise as http_proxy, https_proxy and no_proxy say)")             \
-    X(MATCHER, "matcher", 0, OPTION_VALUE, "SELECTOR", IN_SOURCES, false, "Access to the server",  \
+    X(MATCHER, "matcher", 0, OPTION_VALUE, "SELECTOR", IN_READS, false, "Access to the server",    \
       "read only series that match, for example 'cluster=\"prod\"'")                               \
-    X(PROMETHEUS_API, "prometheus-api", 0, OPTION_VALUE, "WAY", IN_SOURCES, true,                  \
+    X(PROMETHEUS_API, "prometheus-api", 0, OPTION_VALUE, "WAY", IN_READS, true,                    \
       "Access to the server", "auto, remote-read or query")                                        \
-    X(PRICES, "prices", 0, OPTION_VALUE, "FILE", IN_RUNS, false, "What the figures rest on",       \
+    X(PRICES, "prices", 0, OPTION_VALUE, "FILE", IN_BOOKS, false, "What the figures rest on",      \
       "prices of nodes, CSV; without it the built-in catalogue's")                                 \
-    X(OWNERS, "owners", 0, OPTION_VALUE, "FILE", IN_RUNS, false, "What the figures rest on",       \
+    X(OWNERS, "owners", 0, OPTION_VALUE, "FILE", IN_BOOKS, false, "What the figures rest on",      \
       "rules that give teams and workload types, YAML or JSON")                                    \
-    X(CONFIG, "config", 0, OPTION_VALUE, "FILE", IN_RUNS, false, "What the figures rest on",       \
+    X(CONFIG, "config", 0, OPTION_VALUE, "FILE", IN_CONFIGURED, false, "What the figures rest on", \
       "settings, prices and owners in one file, YAML or JSON")                                     \
-    X(CURRENCY, "currency", 0, OPTION_VALUE, "CODE", IN_RUNS, false, "What the figures rest on",   \
+    X(CURRENCY, "currency", 0, OPTION_VALUE, "CODE", IN_BOOKS, false, "What the figures rest on",  \
       "the currency that the prices are in, for example EUR (names it, converts nothing)")         \
-    X(STEP, "step", 0, OPTION_VALUE, "DURATION", IN_RUNS, false, "What the figures rest on",       \
+    X(STEP, "step", 0, OPTION_VALUE, "DURATION", IN_BOOKS, false, "What the figures rest on",      \
       "what a sample without a close predecessor covers; 30s")                                     \
-    X(GAP, "gap", 0, OPTION_VALUE, "DURATION", IN_RUNS, false, "What the figures rest on",         \
+    X(GAP, "gap", 0, OPTION_VALUE, "DURATION", IN_BOOKS, false, "What the figures rest on",        \
       "up to here a sample reaches back to the one before; 300s")                                  \
     X(WINDOW, "window", 'w', OPTION_VALUE, "WINDOW", IN_RUNS, false, "What is shown",              \
       "7d, 24h, today, yesterday, week, lastweek, month, lastmonth, or FROM,TO in RFC 3339; 7d, "  \
       "for files the time that they have")                                                         \
-    X(TZ, "tz", 0, OPTION_VALUE, "ZONE", IN_RUNS, false, "What is shown",                          \
+    X(TZ, "tz", 0, OPTION_VALUE, "ZONE", IN_BOOKS, false, "What is shown",                         \
       "time zone in which days begin, for example Europe/Berlin; UTC")                             \
     X(DAYS, "days", 0, OPTION_VALUE, "N", IN_DEMO | IN_IDLE, false, "What is shown",               \
       "days; 7 (idle: the last complete ones of the window)")                                      \
@@ -132,8 +137,18 @@ enum option_kind { OPTION_SWITCH, OPTION_VALUE, OPTION_SEVERAL };
       "book in slices of whole hours of this length")                                              \
     X(REBOOK, "rebook", 0, OPTION_SWITCH, NULL, IN_SOURCES, false, "How it runs",                  \
       "book hours again that the database has already")                                            \
-    X(RETAIN, "retain", 0, OPTION_VALUE, "DURATION", IN_COLLECT, false, "How it runs",             \
+    X(RETAIN, "retain", 0, OPTION_VALUE, "DURATION", IN_COLLECT | IN_SERVE, false, "How it runs",  \
       "drop hours that are this much older than the newest, for example 400d")                     \
+    X(LISTEN, "listen", 0, OPTION_VALUE, "ADDRESS", IN_SERVE, false, "How it runs",                \
+      "answer at this address and port; 127.0.0.1:9475")                                           \
+    X(EVERY, "every", 0, OPTION_VALUE, "DURATION", IN_SERVE, false, "How it runs",                 \
+      "ask the sources this often; 1m")                                                            \
+    X(HISTORY, "history", 0, OPTION_VALUE, "DURATION", IN_SERVE, false, "How it runs",             \
+      "how far back the first booking reaches; 7d")                                                \
+    X(LOG_LEVEL, "log-level", 0, OPTION_VALUE, "LEVEL", IN_SERVE, false, "How it runs",            \
+      "error, warn, info or debug; info")                                                          \
+    X(LOG_FORMAT, "log-format", 0, OPTION_VALUE, "FORMAT", IN_SERVE, false, "How it runs",         \
+      "logfmt or json; logfmt")                                                                    \
     X(HELP, "help", 'h', OPTION_SWITCH, NULL, IN_ALL, false, "How it runs", "this text")           \
     X(VERSION, "version", 'V', OPTION_SWITCH, NULL, IN_ALL, false, "How it runs",                  \
       "name and version")
@@ -174,6 +189,8 @@ extern const size_t command_defs_n;
 /* What was given. Texts are the command line's, the environment's or the configuration's. */
 struct options {
     const char *program; /* "gputally" or "kubectl gputally" */
+    int argc;            /* what was parsed: a service reads it again with its configuration */
+    char **argv;
     const struct command_def *command;
     struct option_values {
         const char **items;
@@ -202,6 +219,9 @@ enum err options_parse(int argc, char **argv, struct options *ret, struct error 
  * outlive the options. */
 enum err options_add_config(struct options *options, const struct config *config,
                             struct error *err);
+/* Read the configuration that --config names, or the one of the default places, and take what it
+ * sets under `options:`. Fills options->config. */
+enum err options_read_config(struct options *options, struct error *err);
 void options_release(struct options *options);
 
 /* Fill err with "--NAME: TEXT" (or the variable or line that the value came from); ERR_USAGE. */

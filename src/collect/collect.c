@@ -428,6 +428,7 @@ enum err collect_run(const struct collect_options *options, struct collect_repor
     ret->series = run.series;
     ret->samples = run.samples;
     ret->bytes = run.bytes;
+    ret->watermark = run.position.known ? run.position.watermark : TIME_MIN;
     position_release(&run.position);
     strbuf_release(&run.carry);
     strbuf_release(&run.id);

@@ -67,6 +67,7 @@ struct collect_options {
 struct collect_report {
     uint64_t series, samples, bytes, rows;
     struct span booked;    /* what this run booked; empty: nothing was to do */
+    time_ms watermark;     /* of the books after it; TIME_MIN: nothing is closed yet */
     bool partial;          /* some NOTE_PARTIAL */
     bool settings_changed; /* earlier hours were booked with other settings (a text was given) */
 };

@@ -44,6 +44,8 @@ enum err store_use_names(struct store *store, struct names *names, struct error 
     row_batch_clear(&store->merged);
     store->names = names;
     store->book = NAME_NONE;
+    if (!names)
+        return ERR_OK;
     enum err code = dictionary_refresh(store, err);
     return code ? code : places_refresh(store, err);
 }

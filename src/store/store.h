@@ -23,7 +23,8 @@ enum err store_open(const char *path, enum store_mode mode, struct names *names,
 struct names *store_names(const struct store *store); /* those it was opened with */
 /* Speak the ids of `names` from here on, outside of transactions; ids of the names before mean
  * nothing any more, and the book is the one without a name. For a handle that lives long: names of
- * pods come and go, and `struct names` forgets none. After an error only closing works. */
+ * pods come and go, and `struct names` forgets none. NULL: none, and only closing and another call
+ * of this work until then. After an error only closing works. */
 enum err store_use_names(struct store *store, struct names *names, struct error *err);
 void store_close(struct store *store); /* NULL is fine; rolls an open transaction back */
 

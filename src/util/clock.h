@@ -45,6 +45,12 @@ static inline time_ms time_of_seconds(double seconds)
 
 time_ms clock_now(void);
 time_ms clock_monotonic(void);
+time_ms clock_boot(void); /* monotonic, and runs on while the machine sleeps */
+
+/* For tests that play days of a fleet in seconds: from now on clock_now() begins at `base` and runs
+ * `speed` times as fast as the world. Once, before there are threads. The other clocks stay. */
+void clock_pretend(time_ms base, double speed);
+double clock_speed(void); /* 1 unless pretended */
 
 /* RFC 3339 with an offset ("2026-11-30T00:00:00Z", fractions of a second kept to the ms); a bare
  * date means midnight UTC. False where it is neither. */

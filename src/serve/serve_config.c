@@ -1,0 +1,443 @@
+/* A table of keys a section: where the value goes and how it is read. Entries of `sources:` have
+ * the keys of all sources and those of their kind. */
+#include "serve/serve_config.h"
+
+#include <stdlib.h>
+
+#include "util/suggest.h"
+
+const char *const source_kind_words[SOURCE_KINDS] = {
+#define X(id, word) word,
+    SOURCE_KIND_TABLE(X)
+#undef X
+};
+
+#define EVERY_MIN_MS 1000
+#define RETRIES_MAX 100
+#define TEAMS_MAX 10000
+
+/* ---- values ---- */
+
+enum value_kind { VALUE_TEXT, VALUE_PATH, VALUE_DURATION, VALUE_COUNT, VALUE_BOOL, VALUE_OWN };
+
+/* What a section is read into. */
+struct reading {
+    struct config *config;
+    struct serve_config *serve;
+    struct source_config *source;
+};
+struct key {
+    const char *name;
+    enum value_kind kind;
+    size_t at; /* in the section's struct */
+    enum err (*read)(struct reading *reading, struct config_node node, struct error *err);
+};
+
+/* A path as the file has it: relative to the file's folder. */
+static const char *path_of(struct serve_config *serve, struct config_node node)
+{
+    struct str path = config_text(node), file = config_file_name(node.file);
+    const char *slash = memrchr(file.p, '/', file.n);
+    struct strbuf whole = {0};
+    if (slash && path.n && path.p[0] != '/')
+        strbuf_add(&whole, (struct str){file.p, (size_t)(slash - file.p) + 1});
+    strbuf_add(&whole, path);
+    const char *result = str_keep(&serve->arena, strbuf_str(&whole)).p;
+    strbuf_release(&whole);
+    return result;
+}
+
+static enum err read_text(struct reading *reading, struct config_node node, bool path,
+                          const char **ret, struct error *err)
+{
+    struct str text;
+    enum err code = config_as_text(node, &text, err);
+    if (code)
+        return code;
+    if (text.n == 0)
+        return config_error(node, err, "an empty text: leave the key out where nothing is meant");
+    *ret = path ? path_of(reading->serve, node) : str_keep(&reading->serve->arena, text).p;
+    return ERR_OK;
+}
+
+/* One text or a list of them. */
+static enum err read_texts(struct reading *reading, struct config_node node, bool path,
+                           const char ***ret, size_t *ret_n, struct error *err)
+{
+    bool list = config_kind(node) == CONFIG_LIST;
+    size_t n = list ? config_count(node) : 1;
+    const char **texts = arena_alloc(&reading->serve->arena, (n + 1) * sizeof *texts);
+    for (size_t i = 0; i < n; i++) {
+        struct config_node item = list ? config_item(node, i) : node;
+        enum err code = read_text(reading, item, path, &texts[i], err);
+        if (code)
+            return code;
+    }
+    *ret = texts;
+    *ret_n = n;
+    return ERR_OK;
+}
+
+static enum err read_key(struct reading *reading, const struct key *key, void *base,
+                         struct config_node node, struct error *err)
+{
+    void *at = (char *)base + key->at;
+    int64_t number;
+    enum err code;
+    switch (key->kind) {
+    case VALUE_TEXT:
+    case VALUE_PATH:
+        return read_text(reading, node, key->kind == VALUE_PATH, at, err);
+    case VALUE_DURATION:
+        return config_as_duration(node, 0, at, err);
+    case VALUE_COUNT:
+        code = config_as_int(node, 0, INT64_MAX, &number, err);
+        if (!code)
+            *(size_t *)at = (size_t)number;
+        return code;
+    case VALUE_BOOL:
+        return config_as_bool(node, at, err);
+    case VALUE_OWN:
+        break;
+    }
+    return key->read(reading, node, err);
+}
+
+#define KEYS_MAX 64
+static enum err read_section(struct reading *reading, struct config_node map,
+                             const struct key *keys, size_t n, void *base, struct error *err)
+{
+    const char *names[KEYS_MAX];
+    invariant(n <= KEYS_MAX);
+    for (size_t k = 0; k < n; k++)
+        names[k] = keys[k].name;
+    for (size_t i = 0; i < config_count(map); i++) {
+        struct config_node value, key = config_pair(map, i, &value);
+        size_t k = 0;
+        while (k < n && !str_eq(config_text(key), str_of(names[k])))
+            k++;
+        if (k == n)
+            return config_unknown_key(key, names, n, err);
+        if (config_kind(value) == CONFIG_NOTHING)
+            continue;
+        enum err code = read_key(reading, &keys[k], base, value, err);
+        if (code)
+            return code;
+    }
+    return ERR_OK;
+}
+
+/* ---- serve ---- */
+
+static enum err read_hosts(struct reading *reading, struct config_node node, struct error *err)
+{
+    return read_texts(reading, node, false, &reading->serve->hosts, &reading->serve->hosts_n, err);
+}
+
+static enum err read_tls(struct reading *reading, struct config_node node, struct error *err)
+{
+    static const struct key keys[] = {
+        {"cert", VALUE_PATH, offsetof(struct serve_config, tls_cert), NULL},
+        {"key", VALUE_PATH, offsetof(struct serve_config, tls_key), NULL},
+        {"client_ca", VALUE_PATH, offsetof(struct serve_config, tls_client_ca), NULL},
+    };
+    struct serve_config *serve = reading->serve;
+    if (config_kind(node) != CONFIG_MAP)
+        return config_error(node, err, "tls is a mapping, such as {cert: FILE, key: FILE}");
+    enum err code =
+        read_section(reading, node, keys, sizeof keys / sizeof *keys, reading->serve, err);
+    if (!code && (!serve->tls_cert || !serve->tls_key))
+        return config_error(node, err, "tls needs both cert and key");
+    return code;
+}
+
+static enum err read_limits(struct reading *reading, struct config_node node, struct error *err)
+{
+    static const struct {
+        const char *name;
+        size_t at;
+        bool time;
+    } table[] = {
+#define X(name, standard, key, meaning)                                                            \
+    {key, offsetof(struct http_limits, name),                                                      \
+     sizeof #name > 3 && strcmp(#name + sizeof #name - 4, "_ms") == 0},
+        HTTP_LIMIT_TABLE(X)
+#undef X
+    };
+    const char *names[sizeof table / sizeof *table];
+    const size_t n = sizeof table / sizeof *table;
+    if (config_kind(node) != CONFIG_MAP)
+        return config_error(node, err, "limits is a mapping, such as {connections: 1000}");
+    for (size_t k = 0; k < n; k++)
+        names[k] = table[k].name;
+    for (size_t i = 0; i < config_count(node); i++) {
+        struct config_node value, key = config_pair(node, i, &value);
+        size_t k = 0;
+        while (k < n && !str_eq(config_text(key), str_of(names[k])))
+            k++;
+        if (k == n)
+            return config_unknown_key(key, names, n, err);
+        int64_t *at = (int64_t *)(void *)((char *)&reading->serve->limits + table[k].at);
+        enum err code = table[k].time ? config_as_duration(value, 0, at, err)
+                                      : config_as_int(value, 1, INT64_MAX / 2, at, err);
+        if (code)
+            return code;
+    }
+    return ERR_OK;
+}
+
+static enum err read_log(struct reading *reading, struct config_node node, struct error *err)
+{
+    struct serve_config *serve = reading->serve;
+    if (config_kind(node) != CONFIG_MAP)
+        return config_error(node, err, "log is a mapping, such as {level: info, format: json}");
+    static const char *const names[] = {"level", "format"};
+    for (size_t i = 0; i < config_count(node); i++) {
+        struct config_node value, key = config_pair(node, i, &value);
+        if (str_eq(config_text(key), STR("level"))) {
+            if (!log_level_of(config_text(value), &serve->log_level))
+                return config_error(value, err, "level is error, warn, info or debug");
+        } else if (str_eq(config_text(key), STR("format"))) {
+            if (!log_format_of(config_text(value), &serve->log_format))
+                return config_error(value, err, "format is logfmt or json");
+        } else {
+            return config_unknown_key(key, names, 2, err);
+        }
+    }
+    return ERR_OK;
+}
+
+static enum err read_every(struct reading *reading, struct config_node node, struct error *err)
+{
+    enum err code = config_as_duration(node, 0, &reading->serve->every_ms, err);
+    if (!code && reading->serve->every_ms < EVERY_MIN_MS)
+        return config_error(node, err, "every is 1s at the least");
+    return code;
+}
+
+static enum err read_retain(struct reading *reading, struct config_node node, struct error *err)
+{
+    enum err code = config_as_duration(node, 1, &reading->serve->retain_ms, err);
+    if (!code && reading->serve->retain_ms && reading->serve->retain_ms < DAY_MS)
+        return config_error(node, err, "retain is 1d at the least, or 0 for ever");
+    return code;
+}
+
+static enum err read_teams(struct reading *reading, struct config_node node, struct error *err)
+{
+    int64_t n;
+    enum err code = config_as_int(node, 1, TEAMS_MAX, &n, err);
+    if (!code)
+        reading->serve->metric_teams = (size_t)n;
+    return code;
+}
+
+#define SERVE_AT(field) offsetof(struct serve_config, field)
+static const struct key serve_keys[] = {
+    {"db", VALUE_PATH, SERVE_AT(db), NULL},
+    {"listen", VALUE_TEXT, SERVE_AT(listen), NULL},
+    {"hosts", VALUE_OWN, 0, read_hosts},
+    {"tls", VALUE_OWN, 0, read_tls},
+    {"limits", VALUE_OWN, 0, read_limits},
+    {"every", VALUE_OWN, 0, read_every},
+    {"history", VALUE_DURATION, SERVE_AT(history_ms), NULL},
+    {"retain", VALUE_OWN, 0, read_retain},
+    {"metric_teams", VALUE_OWN, 0, read_teams},
+    {"log", VALUE_OWN, 0, read_log},
+};
+
+/* ---- sources ---- */
+
+static enum err read_headers(struct reading *reading, struct config_node node, struct error *err)
+{
+    struct prometheus_options *to = &reading->source->prometheus;
+    if (config_kind(node) != CONFIG_MAP)
+        return config_error(node, err, "headers is a mapping, such as {X-Scope-OrgID: team-a}");
+    size_t n = config_count(node);
+    const char **headers = arena_alloc(&reading->serve->arena, (n + 1) * sizeof *headers);
+    for (size_t i = 0; i < n; i++) {
+        struct config_node value, key = config_pair(node, i, &value);
+        struct str text;
+        struct strbuf line = {0};
+        enum err code = config_as_text(value, &text, err);
+        if (code)
+            return code;
+        strbuf_addf(&line, "%.*s: %.*s", STR_ARG(config_text(key)), STR_ARG(text));
+        headers[i] = str_keep(&reading->serve->arena, strbuf_str(&line)).p;
+        strbuf_release(&line);
+    }
+    to->headers = headers;
+    to->headers_n = n;
+    return ERR_OK;
+}
+
+static enum err read_api(struct reading *reading, struct config_node node, struct error *err)
+{
+    static const char *const words[] = {"auto", "remote-read", "query"};
+    static const enum prometheus_api ways[] = {PROMETHEUS_AUTO, PROMETHEUS_REMOTE_READ,
+                                               PROMETHEUS_QUERY};
+    for (size_t i = 0; i < 3; i++)
+        if (str_eq(config_text(node), str_of(words[i]))) {
+            reading->source->prometheus.api = ways[i];
+            return ERR_OK;
+        }
+    return config_error(node, err, "api is auto, remote-read or query");
+}
+
+static enum err read_files(struct reading *reading, struct config_node node, struct error *err)
+{
+    return read_texts(reading, node, true, &reading->source->files, &reading->source->files_n, err);
+}
+
+/* The kind is read before the other keys, which depend on it. */
+static enum err skip(struct reading *reading, struct config_node node, struct error *err)
+{
+    (void)reading, (void)node, (void)err;
+    return ERR_OK;
+}
+
+/* A name that may be empty: the book without a name. */
+static enum err read_book(struct reading *reading, struct config_node node, struct error *err)
+{
+    struct str text;
+    enum err code = config_as_text(node, &text, err);
+    if (!code)
+        reading->source->book = str_keep(&reading->serve->arena, text).p;
+    return code;
+}
+
+#define SOURCE_AT(field) offsetof(struct source_config, field)
+#define SOURCE_KEYS                                                                                \
+    {"kind", VALUE_OWN, 0, skip}, {"cluster", VALUE_TEXT, SOURCE_AT(cluster), NULL},               \
+    {                                                                                              \
+        "book", VALUE_OWN, 0, read_book                                                            \
+    }
+static const struct key prometheus_keys[] = {
+    SOURCE_KEYS,
+    {"url", VALUE_TEXT, SOURCE_AT(prometheus.url), NULL},
+    {"bearer_token_file", VALUE_PATH, SOURCE_AT(prometheus.bearer_token_file), NULL},
+    {"user", VALUE_TEXT, SOURCE_AT(prometheus.user), NULL},
+    {"password_file", VALUE_PATH, SOURCE_AT(prometheus.password_file), NULL},
+    {"client_cert", VALUE_PATH, SOURCE_AT(prometheus.client_cert), NULL},
+    {"client_key", VALUE_PATH, SOURCE_AT(prometheus.client_key), NULL},
+    {"ca_file", VALUE_PATH, SOURCE_AT(prometheus.ca_file), NULL},
+    {"insecure", VALUE_BOOL, SOURCE_AT(prometheus.insecure), NULL},
+    {"headers", VALUE_OWN, 0, read_headers},
+    {"proxy", VALUE_TEXT, SOURCE_AT(prometheus.proxy), NULL},
+    {"matcher", VALUE_TEXT, SOURCE_AT(prometheus.matcher), NULL},
+    {"api", VALUE_OWN, 0, read_api},
+};
+static const struct key kube_json_keys[] = {
+    SOURCE_KEYS,
+    {"files", VALUE_OWN, 0, read_files},
+};
+
+static const struct kind_keys {
+    const struct key *keys;
+    size_t n;
+    const char *needs; /* a key that must be there */
+} kinds[SOURCE_KINDS] = {
+    [SOURCE_KIND_PROMETHEUS] = {prometheus_keys, sizeof prometheus_keys / sizeof *prometheus_keys,
+                                "url"},
+    [SOURCE_KIND_KUBE_JSON] = {kube_json_keys, sizeof kube_json_keys / sizeof *kube_json_keys,
+                               "files"},
+};
+
+static enum err kind_of(struct config_node entry, enum source_kind *ret, struct error *err)
+{
+    struct config_node node = config_get(entry, STR("kind"));
+    struct str word = config_text(node);
+    *ret = SOURCE_KIND_PROMETHEUS;
+    if (config_kind(node) == CONFIG_NOTHING)
+        return ERR_OK;
+    for (int i = 0; i < SOURCE_KINDS; i++)
+        if (str_eq(word, str_of(source_kind_words[i]))) {
+            *ret = (enum source_kind)i;
+            return ERR_OK;
+        }
+    struct strbuf known = {0};
+    for (int i = 0; i < SOURCE_KINDS; i++)
+        strbuf_addf(&known, "%s%s", i ? ", " : "", source_kind_words[i]);
+    enum err code =
+        config_error(node, err, "unknown kind '%.*s': it is one of %s", STR_ARG(word), known.text);
+    strbuf_release(&known);
+    return code;
+}
+
+static enum err read_source(struct reading *reading, struct config_node entry, struct error *err)
+{
+    struct source_config source = {.cluster = "", .at = entry};
+    reading->source = &source;
+    if (config_kind(entry) != CONFIG_MAP)
+        return config_error(entry, err,
+                            "a source is a mapping, such as {url: http://prometheus:9090}");
+    enum err code = kind_of(entry, &source.kind, err);
+    if (code)
+        return code;
+    const struct kind_keys *kind = &kinds[source.kind];
+    prometheus_options_defaults(&source.prometheus);
+    code = read_section(reading, entry, kind->keys, kind->n, &source, err);
+    if (code)
+        return code;
+    if (config_kind(config_get(entry, str_of(kind->needs))) == CONFIG_NOTHING)
+        return config_error(entry, err, "a source of kind %s needs %s",
+                            source_kind_words[source.kind], kind->needs);
+    if (!source.book)
+        source.book = source.cluster;
+    mem_push(reading->serve->sources, reading->serve->sources_n, reading->serve->sources_room,
+             source);
+    return ERR_OK;
+}
+
+enum err serve_config_read(struct config *config, struct serve_config *ret, struct error *err)
+{
+    *ret = (struct serve_config){.listen = SERVE_LISTEN,
+                                 .every_ms = SERVE_EVERY_MS,
+                                 .history_ms = SERVE_HISTORY_MS,
+                                 .log_level = LOG_INFO};
+    http_limits_defaults(&ret->limits);
+    struct reading reading = {.config = config, .serve = ret};
+    struct config_node serve = config->sections[CONFIG_SERVE_SECTION];
+    struct config_node sources = config->sections[CONFIG_SOURCES_SECTION];
+    if (config_kind(serve) != CONFIG_NOTHING && config_kind(serve) != CONFIG_MAP)
+        return config_error(serve, err, "serve is a mapping, such as {listen: 127.0.0.1:9475}");
+    enum err code =
+        read_section(&reading, serve, serve_keys, sizeof serve_keys / sizeof *serve_keys, ret, err);
+    if (!code && config_kind(sources) != CONFIG_NOTHING && config_kind(sources) != CONFIG_LIST)
+        return config_error(sources, err, "sources is a list: put a - before each of them");
+    if (!code && config_count(sources) > SERVE_SOURCES_MAX)
+        return config_error(sources, err, "more than %d sources", SERVE_SOURCES_MAX);
+    for (size_t i = 0; i < config_count(sources) && !code; i++)
+        code = read_source(&reading, config_item(sources, i), err);
+    return code;
+}
+
+void serve_config_release(struct serve_config *serve)
+{
+    free(serve->sources);
+    arena_release(&serve->arena);
+    *serve = (struct serve_config){0};
+}
+
+void serve_config_add(struct serve_config *serve, const struct source_config *source)
+{
+    mem_push(serve->sources, serve->sources_n, serve->sources_room, *source);
+}
+
+enum err serve_config_finish(const struct serve_config *serve, struct error *err)
+{
+    if (!serve->db)
+        return error_set(err, ERR_CONFIG,
+                         "no database is named: give --db FILE, or serve: {db: FILE} in the "
+                         "configuration");
+    size_t books = 0;
+    for (size_t i = 0; i < serve->sources_n; i++) {
+        bool seen = false;
+        for (size_t k = 0; k < i && !seen; k++)
+            seen = strcmp(serve->sources[k].book, serve->sources[i].book) == 0;
+        books += !seen;
+    }
+    if (books > SERVE_BOOKS_MAX)
+        return error_set(err, ERR_CONFIG, "more than %d clusters", SERVE_BOOKS_MAX);
+    return ERR_OK;
+}

@@ -1,0 +1,69 @@
+/* What `gputally serve` is told: the sections serve and sources of the configuration, and the
+ * options of the command line over them (docs/serve.md, docs/configuration.md).
+ *
+ * Reading checks everything that can be checked without opening a connection, and says what is
+ * wrong with file, line and column. Texts live in the configuration or in `arena`. */
+#ifndef GPUTALLY_SERVE_SERVE_CONFIG_H
+#define GPUTALLY_SERVE_SERVE_CONFIG_H
+
+#include "fleet/config.h"
+#include "serve/http.h"
+#include "serve/log.h"
+#include "source/prometheus.h"
+
+#define SERVE_LISTEN "127.0.0.1:9475"
+#define SERVE_EVERY_MS ((time_ms)60 * 1000)
+#define SERVE_HISTORY_MS (7 * DAY_MS)
+#define SERVE_BOOKS_MAX 64
+#define SERVE_SOURCES_MAX 256
+
+/* X(ID, "kind"): what may stand under `kind:` of a source */
+#define SOURCE_KIND_TABLE(X)                                                                       \
+    X(PROMETHEUS, "prometheus")                                                                    \
+    X(KUBE_JSON, "kube-json")
+enum source_kind {
+#define X(id, word) SOURCE_KIND_##id,
+    SOURCE_KIND_TABLE(X)
+#undef X
+        SOURCE_KINDS
+};
+extern const char *const source_kind_words[SOURCE_KINDS];
+
+/* An entry of `sources:`. */
+struct source_config {
+    enum source_kind kind;
+    const char *cluster;   /* "" none: labels say it */
+    const char *book;      /* of the store; unless given the cluster's name */
+    struct config_node at; /* for errors; nothing: the command line */
+    struct prometheus_options prometheus;
+    const char **files; /* kube-json */
+    size_t files_n;
+};
+
+struct serve_config {
+    const char *db; /* NULL: not given */
+    const char *listen;
+    const char **hosts;
+    size_t hosts_n;
+    const char *tls_cert, *tls_key, *tls_client_ca; /* NULL: none */
+    struct http_limits limits;
+    time_ms every_ms;   /* between two rounds of a book */
+    time_ms history_ms; /* how far back the first round reaches */
+    time_ms retain_ms;  /* 0: for ever */
+    size_t metric_teams;
+    enum log_level log_level;
+    enum log_format log_format;
+    struct source_config *sources;
+    size_t sources_n, sources_room;
+    struct arena arena;
+};
+
+/* Defaults, and then what the configuration has. ret is to be released also after an error. */
+enum err serve_config_read(struct config *config, struct serve_config *ret, struct error *err);
+void serve_config_release(struct serve_config *serve);
+/* A source that the command line names. Keeps the struct, not its texts. */
+void serve_config_add(struct serve_config *serve, const struct source_config *source);
+/* What does not depend on one section alone: a database, at least one source, books that fit. */
+enum err serve_config_finish(const struct serve_config *serve, struct error *err);
+
+#endif
