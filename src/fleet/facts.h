@@ -49,6 +49,7 @@ struct shortage {
 struct node {
     name_t cluster, name;
     bool recorded; /* Kubernetes knows it */
+    bool watched;  /* … by a watch: its lives come from objects */
     struct life *lives;
     size_t lives_n, lives_room;
     struct spans cordoned;
@@ -165,6 +166,9 @@ struct holder_labels facts_holder_labels(const struct facts *facts, const struct
 /* parts of facts_new, a file each */
 void facts_relabel(struct facts *facts, struct intake *intake);
 void facts_read_nodes(struct facts *facts, struct intake *intake, struct span hours);
+void facts_read_observed(struct facts *facts, struct intake *intake);
+void facts_read_node_object(struct facts *facts, const struct object_node *object,
+                            struct span hours);
 void facts_read_pods(struct facts *facts, struct intake *intake);
 struct label *facts_labels(struct facts *facts, const struct pair *pairs, size_t n, struct str head,
                            size_t *ret_n);

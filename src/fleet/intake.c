@@ -123,6 +123,7 @@ void intake_free(struct intake *intake)
     free(intake->nodes);
     free(intake->owners);
     free(intake->namespaces);
+    free(intake->observed);
     free(intake->notes);
     free(intake->renamed_jobs);
     free(intake->carried_stamps);

@@ -174,6 +174,8 @@ struct object_node {
     struct pair *capacity_names;     /* {resource, -} with counts beside */
     int64_t *capacity, *allocatable; /* -1: not given */
     uint32_t labels_n, capacity_n;
+    bool watched; /* observed says when; else it is of a list */
+    struct observed observed;
 };
 struct object_owner {
     name_t cluster, namespace, kind, name, owner_kind, owner_name;
@@ -182,6 +184,12 @@ struct object_namespace {
     name_t cluster, name;
     struct pair *labels, *annotations;
     uint32_t labels_n, annotations_n;
+};
+
+/* A time at which a cluster was observed (intake_observed). */
+struct object_observed {
+    name_t cluster;
+    struct span span;
 };
 
 struct intake_note_entry {
@@ -219,6 +227,8 @@ struct intake {
     size_t owners_n, owners_room;
     struct object_namespace *namespaces;
     size_t namespaces_n, namespaces_room;
+    struct object_observed *observed;
+    size_t observed_n, observed_room;
     struct intake_note_entry *notes;
     size_t notes_n, notes_room;
     /* from the carry: jobs (cluster, job) that were seen to rename pod labels */

@@ -3,7 +3,7 @@
  * A life is one machine under a name: it ends where creation time, provider id or instance type
  * differ from the record before. Records say the same for days, so stamps are not walked one by
  * one: a stretch in which no record of the node changes is one step. */
-#include "fleet/facts.h"
+#include "fleet/node_lives.h"
 
 #include <stdlib.h>
 
@@ -84,11 +84,6 @@ static const struct run *said_at(const struct record_list *list, time_ms t, time
     return NULL;
 }
 
-struct who {
-    time_ms created;
-    name_t provider_id, instance_type;
-};
-
 static name_t label_of(const struct facts *facts, const struct record *record,
                        const char *const *names)
 {
@@ -132,12 +127,11 @@ static bool same_machine(const struct life *life, struct who who)
     return created && provider && type;
 }
 
-static void see(struct facts *facts, struct node *node, struct who who, time_ms first, time_ms last)
+struct life *node_see(struct node *node, struct who who, time_ms start, time_ms first, time_ms last)
 {
     struct life *life = node->lives_n ? &node->lives[node->lives_n - 1] : NULL;
     if (!life || !same_machine(life, who)) {
-        time_ms began = who.created != TIME_MIN ? who.created
-                                                : watch_start(node->watch, facts->settings, first);
+        time_ms began = who.created != TIME_MIN ? who.created : start;
         struct life fresh = {.up = life && life->down > began ? life->down : began,
                              .first = first,
                              .created = who.created,
@@ -147,6 +141,7 @@ static void see(struct facts *facts, struct node *node, struct who who, time_ms 
         life = &node->lives[node->lives_n - 1];
     }
     life->down = life->last = last;
+    return life;
 }
 
 /* A record of the node while its stamps are walked. */
@@ -249,7 +244,7 @@ static void walk_stretch(struct walk *walk, struct node *node)
         walk->open[kept++] = walker;
     }
     walk->open_n = kept;
-    see(walk->facts, node, who, from, last);
+    node_see(node, who, watch_start(node->watch, walk->facts->settings, from), from, last);
 }
 
 static void walk_lives(struct facts *facts, struct node *node, const struct node_records *records)
@@ -292,7 +287,7 @@ static bool is_count(double v)
 #define NODE_RESOURCES_MAX 64 /* that count GPUs of a node: a dozen MIG profiles and a few more */
 
 /* The resource's place in the node's capacity, made where it is not there; NULL: too many. */
-static struct resource_max *capacity_of(struct node *node, name_t resource)
+struct resource_max *node_capacity_of(struct node *node, name_t resource)
 {
     for (size_t i = 0; i < node->capacity_n; i++)
         if (node->capacity[i].resource == resource)
@@ -304,14 +299,14 @@ static struct resource_max *capacity_of(struct node *node, name_t resource)
     return &node->capacity[node->capacity_n - 1];
 }
 
-static void add_capacity(struct node *node, name_t resource, int64_t count)
+void node_add_capacity(struct node *node, name_t resource, int64_t count)
 {
-    struct resource_max *max = capacity_of(node, resource);
+    struct resource_max *max = node_capacity_of(node, resource);
     if (max && max->count < count)
         max->count = count;
 }
 
-static void add_shortage(struct node *node, struct span span, int64_t missing, name_t resource)
+void node_add_shortage(struct node *node, struct span span, int64_t missing, name_t resource)
 {
     for (size_t i = node->shortages_n; i-- > 0;) {
         struct shortage *old = &node->shortages[i];
@@ -338,7 +333,7 @@ static void find_shortages(struct facts *facts, struct node *node, const struct 
         int64_t missing = said && is_count(said->v) ? (int64_t)(run->v - said->v) : 0;
         if (missing > 0) {
             struct span span = {watch_start(node->watch, facts->settings, t), t};
-            add_shortage(node, span, missing, resource);
+            node_add_shortage(node, span, missing, resource);
             j++;
             continue;
         }
@@ -354,7 +349,7 @@ static void read_capacity(struct facts *facts, struct node *node,
     struct record_list allocatable = {0};
     for (size_t i = 0; i < capacity->n; i++) {
         name_t resource = facts_label(facts, capacity->at[i], "resource");
-        if (!capacity_of(node, resource))
+        if (!node_capacity_of(node, resource))
             continue;
         allocatable.n = 0;
         for (size_t k = 0; k < records->of[ALLOCATABLE].n; k++)
@@ -365,7 +360,7 @@ static void read_capacity(struct facts *facts, struct node *node,
             const struct run *run = &capacity->at[i]->runs[k];
             if (!is_count(run->v))
                 continue;
-            add_capacity(node, resource, (int64_t)run->v);
+            node_add_capacity(node, resource, (int64_t)run->v);
             find_shortages(facts, node, run, &allocatable, resource);
         }
     }
@@ -411,48 +406,6 @@ static void describe_life(struct facts *facts, struct life *life,
     if (info)
         life->cloud =
             cloud_of_provider(names_text(facts->names, facts_label(facts, info, "provider_id")));
-}
-
-/* ------------------------------------------------------------------ objects of lists */
-
-static void read_object(struct facts *facts, const struct object_node *object, struct span hours)
-{
-    struct node *node = facts_node(facts, object->cluster, object->name);
-    if (object->internal_ip != NAME_NONE)
-        idmap_set(&facts->address, IDKEY(object->cluster, object->internal_ip), object->name);
-    for (uint32_t i = 0; i < object->capacity_n; i++) {
-        if (!capacity_of(node, object->capacity_names[i].name))
-            continue;
-        add_capacity(node, object->capacity_names[i].name, object->capacity[i]);
-        int64_t missing = object->capacity[i] - object->allocatable[i];
-        if (object->allocatable[i] >= 0 && missing > 0 && !node->recorded)
-            add_shortage(node, hours, missing, object->capacity_names[i].name);
-    }
-    if (!node->recorded) {
-        struct life life = {.up = object->created,
-                            .down = TIME_MAX,
-                            .first = TIME_MIN,
-                            .last = TIME_MAX,
-                            .created = object->created,
-                            .provider_id = object->provider_id};
-        mem_push(node->lives, node->lives_n, node->lives_room, life);
-        node->recorded = true;
-        idmap_set(&facts->recorded_cluster, IDKEY(object->cluster), 1);
-        if (object->unschedulable)
-            spans_push(&node->cordoned, TIME_MIN, TIME_MAX);
-        struct watch *watch = facts_watch(facts, object->cluster);
-        spans_push(&watch->known, TIME_MIN, TIME_MAX);
-        spans_normalise(&watch->known);
-        node->watch = watch;
-    }
-    struct life *life = &node->lives[node->lives_n - 1];
-    if (!life->labels_n) {
-        life->labels =
-            facts_labels(facts, object->labels, object->labels_n, STR_NONE, &life->labels_n);
-        life->attributes = node_attributes_read(life->labels, life->labels_n);
-    }
-    if (!life->cloud.n)
-        life->cloud = cloud_of_provider(names_text(facts->names, object->provider_id));
 }
 
 /* ------------------------------------------------------------------ all nodes */
@@ -514,8 +467,9 @@ void facts_read_nodes(struct facts *facts, struct intake *intake, struct span ho
             free(records[i].of[m].at);
     }
     free(records);
+    facts_read_observed(facts, intake);
     for (size_t i = 0; i < intake->nodes_n; i++)
-        read_object(facts, &intake->nodes[i], hours);
+        facts_read_node_object(facts, &intake->nodes[i], hours);
     for (size_t i = 0; i < facts->nodes_n; i++)
         if (facts->nodes[i].shortages_n)
             qsort_r(facts->nodes[i].shortages, facts->nodes[i].shortages_n,

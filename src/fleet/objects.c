@@ -64,6 +64,10 @@ void intake_node(struct intake *intake, const struct node_object *node)
         .capacity = arena_alloc(&intake->arena, node->capacity_n * sizeof *kept.capacity),
         .allocatable = arena_alloc(&intake->arena, node->capacity_n * sizeof *kept.allocatable),
     };
+    if (node->observed) {
+        kept.watched = true;
+        kept.observed = *node->observed;
+    }
     for (size_t i = 0; i < node->capacity_n; i++) {
         name_t resource = spelled(intake, node->capacity[i].resource);
         int64_t count = node->capacity[i].count;
@@ -122,6 +126,11 @@ void intake_pod(struct intake *intake, const struct pod_object *pod)
         until = pod->finished;
     if (sane(pod->deleted) != TIME_MIN && pod->deleted < until && done(pod->phase))
         until = pod->deleted;
+    bool finished = done(pod->phase) && until == TIME_MAX;
+    if (pod->observed) { /* where its own times do not say */
+        since = since == TIME_MIN ? sane(pod->observed->lacked) : since;
+        until = until == TIME_MAX ? pod->observed->gone : until;
+    }
     struct object_pod kept = {
         .cluster = names_put(intake->names, pod->cluster),
         .namespace = names_put(intake->names, pod->namespace),
@@ -132,7 +141,7 @@ void intake_pod(struct intake *intake, const struct pod_object *pod)
         .owner_name = names_put(intake->names, pod->owner_name),
         .since = since,
         .until = until,
-        .finished = done(pod->phase) && until == TIME_MAX,
+        .finished = finished,
         .pending = pod->node.n == 0,
         .labels = keep_pairs(intake, pod->labels, pod->labels_n),
         .labels_n = (uint32_t)pod->labels_n,
@@ -176,5 +185,17 @@ void intake_namespace(struct intake *intake, struct str cluster, struct str name
         (uint32_t)annotations_n,
     };
     mem_push(intake->namespaces, intake->namespaces_n, intake->namespaces_room, kept);
+    pthread_mutex_unlock(&intake->lock);
+}
+
+void intake_observed(struct intake *intake, struct str cluster, const struct span *spans, size_t n)
+{
+    if (!lock_for(intake, 0))
+        return;
+    name_t name = names_put(intake->names, cluster);
+    for (size_t i = 0; i < n; i++) {
+        struct object_observed kept = {name, spans[i]};
+        mem_push(intake->observed, intake->observed_n, intake->observed_room, kept);
+    }
     pthread_mutex_unlock(&intake->lock);
 }

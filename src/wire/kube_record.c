@@ -90,6 +90,9 @@ void kube_record_node(struct strbuf *out, const struct kube_node *node)
     }
     put_quantities(out, 9, node->capacity, node->capacity_n);
     put_quantities(out, 10, node->allocatable, node->allocatable_n);
+    for (size_t i = 0; i < node->annotations_n; i++) /* others change with every volume */
+        if (str_starts(node->annotations[i].name, STR("gputally.io/")))
+            put_labels(out, 11, &node->annotations[i], 1, KUBE_RECORD_TEXT_MAX);
     strbuf_release(&one);
 }
 

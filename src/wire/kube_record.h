@@ -70,6 +70,13 @@ struct kube_record {
     struct str object; /* encoded by one of the functions below; empty for LIST, LISTED, SEEN */
 };
 
+/* A record of no snapshot and without an object. */
+static inline struct kube_record kube_record_of(enum kube_act act, enum kube_kind kind, time_ms t,
+                                                struct str cluster)
+{
+    return (struct kube_record){act,      kind,     t,        cluster,  false,
+                                TIME_MIN, TIME_MIN, TIME_MIN, TIME_MIN, STR_NONE};
+}
 void kube_record_write(struct strbuf *out, const struct kube_record *record);
 /* record->object and ->cluster are views of bytes. ERR_PARSE where it is no record. */
 enum err kube_record_read(struct str bytes, struct kube_record *ret, struct error *err);

@@ -146,6 +146,7 @@ static bool read_node(struct message *m, const struct kube_sink *sink)
     read_taints(m, &node);
     node.capacity_n = read_quantities(m, 9, &node.capacity);
     node.allocatable_n = read_quantities(m, 10, &node.allocatable);
+    node.annotations_n = read_labels(m, 11, &node.annotations);
     bool good = node.name.n && !m->broken && !m->full;
     if (good && sink->node)
         sink->node(sink->context, &node);
