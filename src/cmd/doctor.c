@@ -7,22 +7,16 @@
 #include "report/doctor.h"
 #include "source/examine.h"
 
-static enum err print_doctor(const struct flow *flow, const struct doctor_reading *reading,
-                             const struct doctor *doctor, enum report_format format,
-                             struct error *err)
+static void render_doctor(const struct flow *flow, const struct doctor_reading *reading,
+                          const struct doctor *doctor, enum report_format format,
+                          struct strbuf *out)
 {
     struct doctor_report report = {.doctor = doctor,
                                    .total = reading->total,
                                    .title = flow->title,
                                    .currency = flow->currency,
                                    .colour = output_colour()};
-    struct strbuf text = {0};
-    doctor_report_render(&report, format, &text);
-    enum err code = output_write(strbuf_str(&text), err);
-    if (code == ERR_OK)
-        code = output_finish(err);
-    strbuf_release(&text);
-    return code;
+    doctor_report_render(&report, format, out);
 }
 
 /* What the sources say when they are asked. */
@@ -57,8 +51,8 @@ static enum err ask_sources(struct flow *flow, struct asked *ret, struct doctor_
     return code;
 }
 
-static enum err examine(struct flow *flow, enum report_format format, size_t *ret_findings,
-                        struct error *err)
+static enum err examine(struct flow *flow, enum report_format format, struct strbuf *out,
+                        size_t *ret_findings, struct error *err)
 {
     struct doctor_reading reading;
     struct asked asked = {0};
@@ -85,7 +79,7 @@ static enum err examine(struct flow *flow, enum report_format format, size_t *re
         struct doctor_facts *facts = &reading.facts;
         struct doctor *doctor = doctor_new(facts);
         *ret_findings = doctor_report_findings(doctor);
-        code = print_doctor(flow, &reading, doctor, format, err);
+        render_doctor(flow, &reading, doctor, format, out);
         doctor_free(doctor);
     }
     free(texts);
@@ -95,11 +89,18 @@ static enum err examine(struct flow *flow, enum report_format format, size_t *re
     return code;
 }
 
+enum err flow_doctor_json(struct flow *flow, struct strbuf *out, struct error *err)
+{
+    size_t findings;
+    return examine(flow, REPORT_JSON, out, &findings, err);
+}
+
 int cmd_doctor(const struct options *options)
 {
     struct flow flow;
     struct error err = {0};
     enum report_format format;
+    struct strbuf text = {0};
     size_t findings = 0;
     enum err code = flow_open(options, &flow, &err);
     if (code == ERR_OK)
@@ -107,7 +108,12 @@ int cmd_doctor(const struct options *options)
     if (code == ERR_OK)
         code = flow_collect(&flow, &err);
     if (code == ERR_OK)
-        code = examine(&flow, format, &findings, &err);
+        code = examine(&flow, format, &text, &findings, &err);
+    if (code == ERR_OK)
+        code = output_write(strbuf_str(&text), &err);
+    if (code == ERR_OK)
+        code = output_finish(&err);
+    strbuf_release(&text);
     flow_close(&flow);
     if (code != ERR_OK)
         return fail(&err);

@@ -52,6 +52,15 @@ enum err flow_collect(struct flow *flow, struct error *err);
 /* Queries and prints the report by --by, --filter, --sort, --limit, --output. *ret_incomplete: what
  * --strict is about. */
 enum err flow_report(struct flow *flow, bool *ret_incomplete, struct error *err);
+/* The result of a query as a report, at the end of `out`; limit 0: all rows. */
+enum err flow_render(struct flow *flow, const struct query *query, enum report_format format,
+                     size_t limit, struct strbuf *out, bool *ret_incomplete, struct error *err);
+/* The window as a page with its data inside; --filter of the query is kept. */
+enum err flow_html(struct flow *flow, const struct query *query, struct strbuf *out,
+                   bool *ret_incomplete, struct error *err);
+/* What recommend and doctor print with --output json, of a flow that has collected. */
+enum err flow_findings_json(struct flow *flow, struct strbuf *out, struct error *err);
+enum err flow_doctor_json(struct flow *flow, struct strbuf *out, struct error *err);
 /* The query of --by (team where it was not given) and --filter over the window. */
 enum err flow_query(const struct flow *flow, struct query *ret, struct error *err);
 /* --output; table where it was not given. */

@@ -115,7 +115,8 @@ enum option_kind { OPTION_SWITCH, OPTION_VALUE, OPTION_SEVERAL };
       IN_RECOMMEND | IN_EXPLAIN, false, "What is shown",                                           \
       "a finding that is accepted: listed, and not counted; may be given several times")           \
     X(OUTPUT, "output", 'o', OPTION_VALUE, "FORMAT", IN_PRINTS | IN_DIFF | IN_EXPORT | IN_FINDS,   \
-      false, "What is shown", "table, wide, csv, json or markdown; export ledger: csv or json")    \
+      false, "What is shown",                                                                      \
+      "table, wide, csv, json or markdown; report: html too; export ledger: csv or json")          \
     X(GPUS, "gpus", 0, OPTION_VALUE, "N", IN_DEMO, false, "The simulated fleet", "GPUs; 64")       \
     X(SEED, "seed", 0, OPTION_VALUE, "N", IN_DEMO, false, "The simulated fleet",                   \
       "the same seed gives the same fleet; 1")                                                     \

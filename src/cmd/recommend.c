@@ -19,41 +19,67 @@ static enum err open_run(const struct options *options, struct run *ret, struct 
     return flow_open(options, &ret->flow, err);
 }
 
-static enum err read_exemptions(const struct options *options, struct run *run, struct error *err)
+static enum err read_exemptions(const struct flow *flow, struct run *run, struct error *err)
 {
+    const struct options *options = flow->options;
     const struct option_values *values = &options->values[OPTION_IGNORE];
     for (size_t i = 0; i < values->n; i++) {
         struct error inner = {0};
         if (exemptions_add(&run->exemptions, str_of(values->items[i]), STR("--ignore"), &inner))
             return options_refuse(options, OPTION_IGNORE, err, "%s", inner.text);
     }
-    return exemptions_add_config(&run->exemptions, run->flow.config, err);
+    return exemptions_add_config(&run->exemptions, flow->config, err);
 }
 
-static enum err find(struct run *run, struct error *err)
+/* The rules over the ledger of a flow that has collected. */
+static enum err look(struct flow *flow, struct run *run, struct error *err)
 {
     struct thresholds thresholds;
-    enum err code = read_exemptions(run->flow.options, run, err);
+    enum err code = thresholds_read(flow->config, &thresholds, err);
     if (code == ERR_OK)
-        code = thresholds_read(run->flow.config, &thresholds, err);
-    if (code == ERR_OK)
-        code = flow_collect(&run->flow, err);
-    if (code == ERR_OK)
-        code = books_read(run->flow.store, run->flow.window, &thresholds, &run->books, err);
+        code = books_read(flow->store, flow->window, &thresholds, &run->books, err);
     if (code == ERR_OK) {
-        run->books->prices = run->flow.config->prices;
+        run->books->prices = flow->config->prices;
         exemptions_add_annotations(&run->exemptions, run->books);
-        run->findings = recommend_except(run->books, run->flow.currency, &run->exemptions);
+        run->findings = recommend_except(run->books, flow->currency, &run->exemptions);
     }
     return code;
 }
 
-static void close_run(struct run *run)
+static enum err find(struct run *run, struct error *err)
+{
+    enum err code = read_exemptions(&run->flow, run, err);
+    if (code == ERR_OK)
+        code = flow_collect(&run->flow, err);
+    return code == ERR_OK ? look(&run->flow, run, err) : code;
+}
+
+static void release_run(struct run *run)
 {
     findings_free(run->findings);
     books_free(run->books);
     exemptions_release(&run->exemptions);
+}
+
+static void close_run(struct run *run)
+{
+    release_run(run);
     flow_close(&run->flow);
+}
+
+enum err flow_findings_json(struct flow *flow, struct strbuf *out, struct error *err)
+{
+    struct run run = {0};
+    enum err code = read_exemptions(flow, &run, err);
+    if (code == ERR_OK)
+        code = look(flow, &run, err);
+    if (code == ERR_OK) {
+        struct findings_report report = {
+            .findings = run.findings, .title = flow->title, .currency = flow->currency};
+        findings_render(&report, REPORT_JSON, out);
+    }
+    release_run(&run);
+    return code;
 }
 
 static enum err print(const struct strbuf *text, struct error *err)

@@ -24,7 +24,7 @@ enum err flow_format(const struct options *options, enum report_format *ret, str
         return ERR_OK;
     if (strcmp(text, "html") == 0)
         return options_refuse(options, OPTION_OUTPUT, err,
-                              "html is not there yet; markdown, json and csv are");
+                              "report writes html; here markdown, json and csv are");
     const char *near = suggest(str_of(text), report_format_words, REPORT_FORMAT_COUNT);
     return options_refuse(options, OPTION_OUTPUT, err,
                           "'%s' is none of table, wide, csv, json, markdown%s%s%s", text,
@@ -44,6 +44,13 @@ enum err flow_query(const struct flow *flow, struct query *ret, struct error *er
         if (query_parse_filter(str_of(filters->items[i]), ret, &inner) != ERR_OK)
             return options_refuse(options, OPTION_FILTER, err, "%s", inner.text);
     return ERR_OK;
+}
+
+/* report and demo write a page; it is put together in html.c. */
+static bool wants_html(const struct options *options)
+{
+    const char *text = options_text(options, OPTION_OUTPUT);
+    return text && strcmp(text, "html") == 0;
 }
 
 /* Days and hours in their order, everything else by cost. */
@@ -124,25 +131,19 @@ static size_t next_lines(const struct flow *flow, const struct results *results,
     return 2;
 }
 
-static enum err print_report(struct flow *flow, const struct results *results, bool *ret_incomplete,
-                             struct error *err)
+static void render(const struct flow *flow, const struct results *results,
+                   enum report_format format, size_t limit, struct strbuf *out,
+                   bool *ret_incomplete)
 {
-    enum report_format format;
-    long long limit = 0;
     const char *next[NEXT_MAX];
     struct strbuf doctor = {0};
-    enum err code = flow_format(flow->options, &format, err);
-    if (code == ERR_OK)
-        code = options_number(flow->options, OPTION_LIMIT, 1, &limit, err);
-    if (code != ERR_OK)
-        return code;
     struct report report = {.result = results->rows,
                             .overview = results->overview,
                             .unpriced = results->unpriced,
                             .title = flow->title,
                             .tz = flow->tz,
                             .currency = flow->currency,
-                            .limit = (size_t)limit,
+                            .limit = limit,
                             .window_widened = flow->window_widened,
                             .settings_changed = flow->collected.settings_changed &&
                                                 !options_switch(flow->options, OPTION_REBOOK),
@@ -156,30 +157,51 @@ static enum err print_report(struct flow *flow, const struct results *results, b
     bool usd = strcmp(flow->currency, "USD") == 0; /* the catalogue's */
     if (flow->sources_n && usd && !prices_configured(flow->config->prices))
         report.list_prices = catalogue_date();
-    struct strbuf text = {0};
-    report_render(&report, format, &text);
+    report_render(&report, format, out);
     *ret_incomplete = report_incomplete(&report);
-    code = output_write(strbuf_str(&text), err);
-    if (code == ERR_OK)
-        code = output_finish(err);
-    strbuf_release(&text);
     strbuf_release(&doctor);
     free(problems);
+}
+
+static void release_results(struct results *results)
+{
+    result_free(results->rows);
+    result_free(results->overview);
+    result_free(results->unpriced);
+}
+
+enum err flow_render(struct flow *flow, const struct query *query, enum report_format format,
+                     size_t limit, struct strbuf *out, bool *ret_incomplete, struct error *err)
+{
+    struct results results = {0};
+    enum err code = run_queries(flow, query, &results, err);
+    if (code == ERR_OK)
+        render(flow, &results, format, limit, out, ret_incomplete);
+    release_results(&results);
     return code;
 }
 
 enum err flow_report(struct flow *flow, bool *ret_incomplete, struct error *err)
 {
     struct query query;
-    struct results results = {0};
+    struct strbuf text = {0};
+    enum report_format format;
+    long long limit = 0;
     enum err code = flow_query(flow, &query, err);
+    if (code == ERR_OK && wants_html(flow->options)) {
+        code = flow_html(flow, &query, &text, ret_incomplete, err);
+    } else if (code == ERR_OK) {
+        code = flow_format(flow->options, &format, err);
+        if (code == ERR_OK)
+            code = options_number(flow->options, OPTION_LIMIT, 1, &limit, err);
+        if (code == ERR_OK)
+            code = flow_render(flow, &query, format, (size_t)limit, &text, ret_incomplete, err);
+    }
     if (code == ERR_OK)
-        code = run_queries(flow, &query, &results, err);
+        code = output_write(strbuf_str(&text), err);
     if (code == ERR_OK)
-        code = print_report(flow, &results, ret_incomplete, err);
-    result_free(results.rows);
-    result_free(results.overview);
-    result_free(results.unpriced);
+        code = output_finish(err);
+    strbuf_release(&text);
     return code;
 }
 
@@ -193,7 +215,7 @@ static enum err check_printing(const struct flow *flow, struct error *err)
     struct result empty = {.query = query};
     if (code == ERR_OK)
         code = sort_result(flow->options, &empty, err);
-    if (code == ERR_OK)
+    if (code == ERR_OK && !wants_html(flow->options))
         code = flow_format(flow->options, &format, err);
     if (code == ERR_OK)
         code = options_number(flow->options, OPTION_LIMIT, 1, &limit, err);

@@ -1,0 +1,351 @@
+/* Rows come hour by hour, and in an hour device by device: a cell is added up from neighbours and
+ * then closed. A picture is kept a byte a cell; texts are made at the end. */
+#include "report/fleet_json.h"
+
+#include <stdlib.h>
+
+#include "query/hours.h"
+#include "report/text.h"
+#include "util/idmap.h"
+
+#define DIGITS 35
+#define PICTURE_HOURS_MAX (400 * 24) /* wider windows show their last 400 days */
+
+static const char letters[CATEGORY_COUNT + 1] = "USIETPCBHNA";
+static const char digit_text[] = "0123456789abcdefghijklmnopqrstuvwxyz";
+
+struct holder_run {
+    uint32_t from, n, holder;
+};
+struct holder {
+    name_t namespace, workload, team;
+};
+
+/* A GPU's row of the picture. */
+struct strip {
+    name_t cluster, node, device, model, instance_type, pool;
+    char *cells, *use, *memory, *power; /* hours each; the latter two NULL where brief */
+    money_t cost;
+    wide_t gpu_ms; /* x 2^20, so that shares add up */
+    int64_t memory_total;
+    struct holder_run *runs;
+    size_t runs_n, runs_room;
+};
+
+/* The hour of a device that is being added up. */
+struct cell {
+    time_ms hour;
+    name_t cluster, node, device;
+    struct row_facts facts;
+    money_t category[CATEGORY_COUNT], cost;
+    int64_t u, observed_ms, held_ms, idle_ms; /* weighted by share */
+    wide_t gpu_ms;
+    uint64_t mem_byte_ms;
+    int64_t mem_seen_ms, mem_total, energy_mj;
+    struct holder holder; /* of the row with the longest share */
+    int64_t holder_ms;
+    bool there;
+};
+
+struct picture {
+    const struct names *names;
+    struct span window;
+    size_t hours_n;
+    bool full;
+    struct strip *strips;
+    size_t strips_n, strips_room;
+    struct idmap by_device, by_holder;
+    struct holder *holders;
+    size_t holders_n, holders_room;
+    struct cell cell;
+};
+
+static char *new_cells(size_t n, char sign)
+{
+    char *cells = mem_alloc(n + 1);
+    memset(cells, sign, n);
+    cells[n] = '\0';
+    return cells;
+}
+
+static struct strip *strip_of(struct picture *picture, const struct cell *cell)
+{
+    bool is_new;
+    uint32_t at = idmap_add(&picture->by_device, IDKEY(cell->cluster, cell->node, cell->device),
+                            (uint32_t)picture->strips_n, &is_new);
+    if (is_new) {
+        struct strip strip = {.cluster = cell->cluster,
+                              .node = cell->node,
+                              .device = cell->device,
+                              .cells = new_cells(picture->hours_n, '.'),
+                              .use = new_cells(picture->hours_n, '-'),
+                              .memory = picture->full ? new_cells(picture->hours_n, '-') : NULL,
+                              .power = picture->full ? mem_zalloc(picture->hours_n + 1, 1) : NULL};
+        mem_push(picture->strips, picture->strips_n, picture->strips_room, strip);
+    }
+    return &picture->strips[at];
+}
+
+/* The category of most money; where nothing has a price, of most time. */
+static char letter_of(const struct cell *cell)
+{
+    int most = 0;
+    for (int i = 1; i < CATEGORY_COUNT; i++)
+        if (cell->category[i] > cell->category[most])
+            most = i;
+    if (cell->category[most] > 0)
+        return letters[most];
+    if (cell->held_ms == 0)
+        return letters[CATEGORY_EMPTY];
+    if (cell->observed_ms * 2 < cell->held_ms)
+        return letters[CATEGORY_UNOBSERVED];
+    if (cell->idle_ms * 2 > cell->observed_ms)
+        return letters[CATEGORY_HELD_IDLE];
+    return letters[cell->u / NANO * 2 > cell->observed_ms ? CATEGORY_USED : CATEGORY_SLACK];
+}
+
+static void add_run(struct picture *picture, struct strip *strip, const struct cell *cell,
+                    uint32_t hour)
+{
+    const struct holder *holder = &cell->holder;
+    if (cell->holder_ms == 0)
+        return;
+    bool is_new;
+    uint32_t at =
+        idmap_add(&picture->by_holder, IDKEY(holder->namespace, holder->workload, holder->team),
+                  (uint32_t)picture->holders_n, &is_new);
+    if (is_new)
+        mem_push(picture->holders, picture->holders_n, picture->holders_room, *holder);
+    struct holder_run *last = strip->runs_n ? &strip->runs[strip->runs_n - 1] : NULL;
+    if (last && last->holder == at && last->from + last->n == hour) {
+        last->n++;
+        return;
+    }
+    struct holder_run run = {hour, 1, at};
+    mem_push(strip->runs, strip->runs_n, strip->runs_room, run);
+}
+
+static void close_cell(struct picture *picture)
+{
+    struct cell *cell = &picture->cell;
+    if (!cell->there)
+        return;
+    struct strip *strip = strip_of(picture, cell);
+    uint32_t hour = (uint32_t)((cell->hour - picture->window.from) / HOUR_MS);
+    strip->model = cell->facts.model;
+    strip->instance_type = cell->facts.instance_type;
+    strip->pool = cell->facts.pool;
+    strip->cost += cell->cost;
+    strip->gpu_ms += cell->gpu_ms;
+    strip->cells[hour] = letter_of(cell);
+    if (cell->observed_ms > 0) {
+        int64_t share = (cell->u / cell->observed_ms * DIGITS + NANO / 2) / NANO;
+        strip->use[hour] = digit_text[share > DIGITS ? DIGITS : share];
+    }
+    if (picture->full) {
+        if (cell->mem_total > strip->memory_total)
+            strip->memory_total = cell->mem_total;
+        if (cell->mem_seen_ms > 0 && cell->mem_total > 0) {
+            uint64_t mean = cell->mem_byte_ms / (uint64_t)cell->mem_seen_ms;
+            uint64_t share = mean * DIGITS / (uint64_t)cell->mem_total;
+            strip->memory[hour] = digit_text[share > DIGITS ? DIGITS : share];
+        }
+        /* mJ of an hour to W; kept in steps of 8 W until the most is known */
+        int64_t watt = cell->energy_mj / 3600 / 1000;
+        strip->power[hour] = (char)(watt / 8 > 127 ? 127 : watt / 8);
+        add_run(picture, strip, cell, hour);
+    }
+    cell->there = false;
+}
+
+static void add_row(struct picture *picture, const struct row *row)
+{
+    struct cell *cell = &picture->cell;
+    const struct row_key *key = &row->key;
+    if (cell->there && (cell->hour != key->hour || cell->device != key->device ||
+                        cell->node != key->node || cell->cluster != key->cluster))
+        close_cell(picture);
+    if (!cell->there)
+        *cell = (struct cell){.hour = key->hour,
+                              .cluster = key->cluster,
+                              .node = key->node,
+                              .device = key->device,
+                              .facts = row->facts,
+                              .there = true};
+    for (int i = 0; i < CATEGORY_COUNT; i++)
+        cell->category[i] += row->category[i];
+    cell->cost += row->cost;
+    int64_t den = row->share_den;
+    cell->gpu_ms += ((wide_t)row->gpu_num << 20) / den;
+    cell->held_ms += row->gpu_held_num / den;
+    cell->observed_ms += row->gpu_observed_num / den;
+    cell->idle_ms += row->gpu_state_num[STATE_IDLE] / den;
+    cell->u += row->gpu_u_num / den;
+    cell->mem_byte_ms += row->mem_byte_ms;
+    if (row->mem_seen_ms > cell->mem_seen_ms)
+        cell->mem_seen_ms = row->mem_seen_ms;
+    if (row->mem_total_bytes > cell->mem_total)
+        cell->mem_total = row->mem_total_bytes;
+    cell->energy_mj += row->energy_mj;
+    if (key->pod != NAME_NONE && row->gpu_held_num / den > cell->holder_ms) {
+        cell->holder_ms = row->gpu_held_num / den;
+        cell->holder = (struct holder){key->namespace, row->facts.workload, row->facts.owner};
+    }
+}
+
+static bool on_rows(void *context, const struct row_batch *batch)
+{
+    struct picture *picture = context;
+    picture->names = batch->names;
+    for (size_t i = 0; i < batch->rows_n; i++)
+        add_row(picture, &batch->rows[i]);
+    return true;
+}
+
+static int compare_strips(const void *a, const void *b, void *names)
+{
+    const struct strip *x = a, *y = b;
+    int order = str_cmp(names_text(names, x->cluster), names_text(names, y->cluster));
+    if (order == 0)
+        order = str_cmp(names_text(names, x->node), names_text(names, y->node));
+    return order ? order : str_cmp(names_text(names, x->device), names_text(names, y->device));
+}
+
+static void add_name(struct strbuf *out, const struct picture *picture, const char *field,
+                     name_t name)
+{
+    strbuf_addf(out, "\"%s\": ", field);
+    if (name == NAME_NONE) {
+        strbuf_add(out, STR("null"));
+        return;
+    }
+    strbuf_addc(out, '"');
+    text_json(out, names_text(picture->names, name));
+    strbuf_addc(out, '"');
+}
+
+static void add_full(struct strbuf *out, const struct strip *strip, size_t hours_n)
+{
+    int top = 1;
+    for (size_t i = 0; i < hours_n; i++)
+        top = strip->power[i] > top ? strip->power[i] : top;
+    strbuf_addf(out,
+                ", \"memory_total\": %lld, \"memory\": \"%s\", \"power_top\": %d, \"power\": \"",
+                (long long)strip->memory_total, strip->memory, top * 8);
+    for (size_t i = 0; i < hours_n; i++)
+        strbuf_addc(out, strip->power[i] ? digit_text[strip->power[i] * DIGITS / top] : '-');
+    strbuf_add(out, STR("\", \"runs\": ["));
+    for (size_t i = 0; i < strip->runs_n; i++)
+        strbuf_addf(out, "%s%u,%u,%u", i ? "," : "", strip->runs[i].from, strip->runs[i].n,
+                    strip->runs[i].holder);
+    strbuf_addc(out, ']');
+}
+
+static void add_strip(struct strbuf *out, const struct picture *picture, const struct strip *strip)
+{
+    strbuf_addc(out, '{');
+    add_name(out, picture, "device", strip->device);
+    strbuf_add(out, STR(", "));
+    add_name(out, picture, "model", strip->model);
+    strbuf_add(out, STR(", \"price_hour\": "));
+    wide_t hour = (wide_t)HOUR_MS << 20;
+    char text[MONEY_TEXT_MAX];
+    if (strip->cost > 0 && strip->gpu_ms > 0)
+        strbuf_addf(out, "\"%s\"",
+                    money_format((money_t)(strip->cost * hour / strip->gpu_ms), text));
+    else
+        strbuf_add(out, STR("null"));
+    strbuf_addf(out, ", \"hours\": \"%s\", \"use\": \"%s\"", strip->cells, strip->use);
+    if (picture->full)
+        add_full(out, strip, picture->hours_n);
+    strbuf_addc(out, '}');
+}
+
+static void add_nodes(struct strbuf *out, const struct picture *picture)
+{
+    for (size_t i = 0; i < picture->strips_n; i++) {
+        const struct strip *strip = &picture->strips[i], *before = i ? strip - 1 : NULL;
+        if (before && before->node == strip->node && before->cluster == strip->cluster) {
+            strbuf_add(out, STR(",\n"));
+        } else {
+            strbuf_add(out, str_of(before ? "]},\n{" : "\n{"));
+            add_name(out, picture, "cluster", strip->cluster);
+            strbuf_add(out, STR(", "));
+            add_name(out, picture, "node", strip->node);
+            strbuf_add(out, STR(", "));
+            add_name(out, picture, "instance_type", strip->instance_type);
+            strbuf_add(out, STR(", "));
+            add_name(out, picture, "pool", strip->pool);
+            strbuf_add(out, STR(", \"gpus\": [\n"));
+        }
+        add_strip(out, picture, strip);
+    }
+    strbuf_add(out, str_of(picture->strips_n ? "]}\n]" : "]"));
+}
+
+static void print(struct strbuf *out, const struct picture *picture)
+{
+    char text[TIME_TEXT_MAX];
+    strbuf_add(out, STR("{\"schema\": \"gputally.fleet/1\", \"hours\": ["));
+    for (size_t i = 0; i < picture->hours_n; i++)
+        strbuf_addf(out, "%s\"%s\"", i ? "," : "",
+                    time_format(picture->window.from + (time_ms)i * HOUR_MS, text));
+    strbuf_add(out, STR("], \"categories\": ["));
+    for (int i = 0; i < CATEGORY_COUNT; i++)
+        strbuf_addf(out, "%s\"%s\"", i ? ", " : "", category_columns[i]);
+    strbuf_add(out, STR("]"));
+    if (picture->full) {
+        strbuf_add(out, STR(", \"holders\": ["));
+        for (size_t i = 0; i < picture->holders_n; i++) {
+            const struct holder *holder = &picture->holders[i];
+            strbuf_add(out, str_of(i ? ",\n{" : "\n{"));
+            add_name(out, picture, "namespace", holder->namespace);
+            strbuf_add(out, STR(", "));
+            add_name(out, picture, "workload", holder->workload);
+            strbuf_add(out, STR(", "));
+            add_name(out, picture, "team", holder->team);
+            strbuf_addc(out, '}');
+        }
+        strbuf_addc(out, ']');
+    }
+    strbuf_add(out, STR(", \"nodes\": ["));
+    add_nodes(out, picture);
+    strbuf_add(out, STR("}\n"));
+}
+
+static void picture_release(struct picture *picture)
+{
+    for (size_t i = 0; i < picture->strips_n; i++) {
+        struct strip *strip = &picture->strips[i];
+        free(strip->cells);
+        free(strip->use);
+        free(strip->memory);
+        free(strip->power);
+        free(strip->runs);
+    }
+    free(picture->strips);
+    free(picture->holders);
+    idmap_release(&picture->by_device);
+    idmap_release(&picture->by_holder);
+}
+
+enum err fleet_json(struct store *store, struct span window, enum fleet_json_detail detail,
+                    struct strbuf *out, struct error *err)
+{
+    window = (struct span){hour_floor(window.from), hour_ceil(window.to)};
+    if (window.to - window.from > PICTURE_HOURS_MAX * HOUR_MS)
+        window.from = window.to - PICTURE_HOURS_MAX * HOUR_MS;
+    struct picture picture = {.window = window,
+                              .hours_n = (size_t)((window.to - window.from) / HOUR_MS),
+                              .full = detail == FLEET_JSON_FULL};
+    enum err code = query_rows(store, window, on_rows, &picture, err);
+    if (code == ERR_OK) {
+        close_cell(&picture);
+        if (picture.strips_n)
+            qsort_r(picture.strips, picture.strips_n, sizeof *picture.strips, compare_strips,
+                    (void *)picture.names);
+        print(out, &picture);
+    }
+    picture_release(&picture);
+    return code;
+}

@@ -1,0 +1,22 @@
+/* The page application as it is in the binary: what web/build.mjs made of web/src, packed with
+ * gzip. The server sends it file by file; an HTML report is one of the files with data put in.
+ *
+ * A build without Node (GPUTALLY_WEB=OFF) has no page: there is no file. Any thread. */
+#ifndef GPUTALLY_REPORT_PAGE_H
+#define GPUTALLY_REPORT_PAGE_H
+
+#include "util/error.h"
+#include "util/str.h"
+
+struct page_file {
+    const char *name; /* "index.html", "app.js", "app.css"; "report.html" is not for a server */
+    const char *mime; /* "text/html; charset=utf-8" */
+    struct str gzip;  /* lives for ever */
+    size_t plain_n;   /* unpacked, bytes */
+};
+bool page_file(struct str name, struct page_file *ret); /* false: there is none */
+
+/* The file unpacked, at the end of `out`. ERR_NOT_FOUND: there is none. */
+enum err page_unpack(struct str name, struct strbuf *out, struct error *err);
+
+#endif

@@ -1,0 +1,107 @@
+// Builds the page: web/src -> web/dist. Run by CMake when a source is newer than the result, with
+// Node 18 or later (Debian 12's); `node build.mjs --install` also installs the pinned packages first
+// where they are missing.
+//
+//   index.html, app.js, app.css   as the server sends them (the latter two under assets/): no inline
+//                                 script or style
+//   report.html                   one file with both inside, allowed by their hashes, and a mark where
+//                                 the report's data goes
+//   *.gz                          the same, packed; these are embedded
+
+import { createHash } from "node:crypto";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const out = process.argv.find((a) => a.startsWith("--out="))?.slice(6) ?? join(here, "dist");
+const BUDGET = 100 * 1024; // of the page as it is sent: index.html, app.js and app.css, packed
+
+const NOTICE = `/* gputally, Apache-2.0. With preact (MIT, (c) 2015-present Jason Miller) and
+ * uPlot (MIT, (c) 2022 Leon Sorokin); the MIT licence: https://opensource.org/license/mit */`;
+const TITLE = "<title>gputally</title>";
+const ICON = "<link rel=\"icon\" href=\"data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 20 20'%3E%3Cpath d='M3 4v12M7 4v12M11 4v12M15 4v12M1 14 18 6' stroke='%231f5f99' stroke-width='2' fill='none'/%3E%3C/svg%3E\">";
+const HEAD = `<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">`;
+
+/** What is installed and not as package-lock.json pins it; the lock file that npm leaves says so. */
+function missing() {
+    const read = (path) => JSON.parse(readFileSync(join(here, path), "utf8"));
+    const wanted = read("package-lock.json").packages;
+    const left = "node_modules/.package-lock.json";
+    const have = existsSync(join(here, left)) ? read(left).packages : {};
+    return Object.keys(read("package.json").dependencies).filter((name) =>
+        have[`node_modules/${name}`]?.version !== wanted[`node_modules/${name}`].version);
+}
+
+/** Several build folders share node_modules: one installs, the others wait for it. */
+function install() {
+    const lock = join(here, ".installing");
+    for (let waited = 0; missing().length; waited++) {
+        try {
+            mkdirSync(lock);
+        } catch {
+            if (waited > 600) throw new Error(`${lock} has been there for 5 minutes; remove it if no build is running`);
+            Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500);
+            continue;
+        }
+        try {
+            if (!missing().length) return;
+            console.log(`web: installing ${missing().join(", ")}`);
+            const run = spawnSync("npm", ["ci", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"],
+                { cwd: here, stdio: ["ignore", "inherit", "inherit"] });
+            if (run.status !== 0)
+                throw new Error("npm ci failed: the page needs its packages (-DGPUTALLY_WEB=OFF builds without the page)");
+        } finally {
+            rmSync(lock, { recursive: true });
+        }
+    }
+}
+
+/** Two builds at once (release and sanitizers) must not see half a file. */
+function write(name, bytes) {
+    const path = join(out, name), half = `${path}.${process.pid}`;
+    writeFileSync(half, bytes);
+    renameSync(half, path);
+}
+const packed = (text) => {
+    const bytes = gzipSync(text, { level: 9 });
+    bytes[9] = 255; // the operating system: left out, so that every machine writes the same
+    return bytes;
+};
+const hash = (text) => "'sha256-" + createHash("sha256").update(text).digest("base64") + "'";
+
+if (process.argv.includes("--install")) install();
+const esbuild = await import("esbuild");
+const built = await esbuild.build({
+    entryPoints: [join(here, "src", "app.tsx")],
+    bundle: true, minify: true, write: false, outdir: out, entryNames: "app",
+    format: "iife", target: ["es2020", "chrome100", "firefox100", "safari15"],
+    jsx: "automatic", jsxImportSource: "preact",
+    charset: "ascii", legalComments: "none", logLevel: "warning",
+    define: { "process.env.NODE_ENV": '"production"' },
+});
+const text = (end) => built.outputFiles.find((f) => f.path.endsWith(end)).text.trim();
+// Inside an element a closing tag would end it. esbuild writes <\/script> in strings by itself.
+const js = NOTICE + "\n" + text(".js") + "\n", css = text(".css") + "\n";
+if (/<\/script|<!--/i.test(js) || /<\/style/i.test(css)) throw new Error("the bundle would end its own element");
+
+const index = `<!doctype html><html lang="en"><head>${HEAD}${TITLE}${ICON}<link rel="stylesheet" href="assets/app.css"></head><body><div id="app"></div><noscript>This page needs JavaScript. The same figures: gputally report, or api/v1/report.</noscript><script src="assets/app.js"></script></body></html>\n`;
+const policy = `default-src 'none'; script-src ${hash(js)}; style-src ${hash(css)}; img-src data:; base-uri 'none'; form-action 'none'`;
+const report = `<!doctype html><html lang="en"><head>${HEAD}<meta http-equiv="Content-Security-Policy" content="${policy}">${TITLE}${ICON}<style>${css}</style></head><body><div id="app"></div><noscript>This report needs JavaScript to be shown.</noscript><script type="application/json" id="gputally-data">@@DATA@@</script><script>${js}</script></body></html>\n`;
+
+mkdirSync(out, { recursive: true });
+let sum = 0;
+for (const [name, body] of Object.entries({ "index.html": index, "app.js": js, "app.css": css, "report.html": report })) {
+    const bytes = packed(body);
+    write(name, body);
+    write(name + ".gz", bytes);
+    if (name !== "report.html") sum += bytes.length;
+    console.log(`web: ${name.padEnd(12)} ${String(body.length).padStart(7)} B, packed ${String(bytes.length).padStart(6)} B`);
+}
+console.log(`web: ${sum} B packed of ${BUDGET} B`);
+if (sum > BUDGET) {
+    console.error("web: the page is over its budget");
+    process.exit(1);
+}

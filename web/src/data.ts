@@ -1,0 +1,246 @@
+// Where the figures come from: the server's API, or the data block of the file that this page is. Both
+// answer the same questions; the views do not know which it is, except for what only a server can do.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ask, Cube, cubeFor } from "./cube";
+import { readReport, Report } from "./model";
+
+export interface Question {
+    window: string;
+    tz: string;
+    by: string[];
+    filters: string[];
+    sort?: string;
+    limit?: number;
+}
+
+export interface Meta {
+    version: string;
+    currency: string;
+    clusters: string[];
+    extent: { from: string; to: string } | null;
+    keys: string[];
+    figures: { name: string; unit: string; heading: string; meaning: string }[];
+    now: string;
+    title?: string;
+}
+
+export interface Evidence { name: string; value: string; threshold: string | null }
+export interface Finding {
+    id: string; rule: string; title: string; subject: string; who: string; owner: string; what: string;
+    since: string | null; window_cost: string | null; month_cost: string | null; month_saving: string | null;
+    joined: string | null; exempt: unknown; arithmetic: string | null; price: string | null;
+    depends_on: string | null; confidence: string; reasons: string | null; risk: string | null;
+    action: string | null; command: string | null; patch?: string | null; thresholds: string | null; evidence: Evidence[];
+}
+export interface Findings {
+    from: string; to: string; currency: string; month_saving: string; month_hours: number;
+    findings_total: number; findings: Finding[];
+    refused: { rule: string; subject: string; owner: string; reason: string }[];
+}
+export interface Check {
+    id: string; severity: "error" | "warning" | "info"; status: "found" | "fine" | "unchecked"; title: string;
+    reason?: string; gpu_hours?: number; cost?: string; count?: number; unit?: string;
+    examples?: { name: string; gpu_hours?: number; count?: number }[]; more?: number;
+    effect?: string; mend?: string; doc: string;
+}
+export interface Doctor { counts: Record<string, number>; checks: Check[]; currency: string }
+
+export interface FleetGpu {
+    device: string; model: string | null; hours: string; use: string;
+    runs?: number[]; // triples: first hour, hours, index of holders
+    price_hour?: string | null;
+}
+export interface FleetNode {
+    cluster: string | null; node: string; instance_type: string | null; pool: string | null; gpus: FleetGpu[];
+}
+export interface Holder { namespace: string | null; pod: string | null; workload: string | null; team: string | null }
+export interface Fleet { hours: string[]; nodes: FleetNode[]; holders?: Holder[] }
+
+export interface CellHolder extends Holder {
+    cost: string; utilisation: number | null; memory_max: number | null; power_avg: number | null;
+}
+
+export class Failure extends Error {
+    constructor(message: string, readonly hint = "", readonly status = 0) {
+        super(message);
+    }
+}
+
+export interface Source {
+    readonly file: boolean; // a file: one window, no server to ask
+    meta(): Promise<Meta>;
+    report(q: Question): Promise<Report>;
+    previous(q: Question, of: Report): Promise<Report | null>;
+    findings(q: Question): Promise<Findings | null>;
+    doctor(q: Question): Promise<Doctor | null>;
+    fleet(q: Question): Promise<Fleet | null>;
+    cell(device: string, hour: string): Promise<CellHolder[] | null>;
+    explain(q: Question, of: string): Promise<string | null>;
+    /** Can this set of keys be asked for? A file has only some. */
+    has(by: string[], filters: string[]): boolean;
+}
+
+// ---- a server --------------------------------------------------------------------------------------
+
+/* eslint-disable @typescript-eslint/no-explicit-any */
+class Server implements Source {
+    readonly file = false;
+    private kept = new Map<string, Promise<any>>();
+
+    private async fetched(path: string): Promise<any> {
+        let response: Response;
+        try {
+            response = await fetch("api/v1/" + path, { headers: { Accept: "application/json" }, credentials: "same-origin" });
+        } catch {
+            throw new Failure("the server does not answer", "Is gputally serve still running? The page asks again when it is reloaded.");
+        }
+        const text = await response.text();
+        let body: any = null;
+        try {
+            body = JSON.parse(text);
+        } catch {
+            throw new Failure(`the server answered ${response.status} with something that is not JSON`, "A proxy in between may have answered.", response.status);
+        }
+        if (!response.ok)
+            throw new Failure(body?.error?.message ?? `the server answered ${response.status}`, body?.error?.hint ?? "", response.status);
+        return body;
+    }
+
+    /** Answers are kept for the life of the page's window: going back shows at once what was there. */
+    private get(path: string): Promise<any> {
+        let found = this.kept.get(path);
+        if (!found) {
+            found = this.fetched(path);
+            found.catch(() => this.kept.delete(path));
+            this.kept.set(path, found);
+            if (this.kept.size > 64) this.kept.delete(this.kept.keys().next().value!);
+        }
+        return found;
+    }
+
+    forget() {
+        this.kept.clear();
+    }
+
+    private path(name: string, q: Question, more: Record<string, string> = {}): string {
+        const query = new URLSearchParams();
+        if (q.window) query.set("window", q.window);
+        if (q.tz && q.tz !== "UTC") query.set("tz", q.tz);
+        if (q.by.length) query.set("by", q.by.join(","));
+        q.filters.forEach((f) => query.append("filter", f));
+        if (q.sort) query.set("sort", q.sort);
+        if (q.limit) query.set("limit", String(q.limit));
+        for (const key in more) query.set(key, more[key]);
+        const text = query.toString();
+        return name + (text ? "?" + text : "");
+    }
+
+    private window(q: Question): Question {
+        return { window: q.window, tz: q.tz, by: [], filters: [] };
+    }
+
+    meta = () => this.get("meta");
+    report = async (q: Question) => readReport(await this.get(this.path("report", q)));
+    async previous(q: Question, of: Report): Promise<Report | null> {
+        const from = Date.parse(of.window.from), to = Date.parse(of.window.to);
+        const meta = await this.meta();
+        const begin = from - (to - from);
+        if (!meta.extent || Date.parse(meta.extent.from) > begin) return null;
+        const text = (at: number) => new Date(at).toISOString().replace(".000Z", "Z");
+        return this.report({ ...q, window: `${text(begin)},${text(from)}` });
+    }
+    findings = (q: Question) => this.get(this.path("findings", this.window(q)));
+    doctor = (q: Question) => this.get(this.path("doctor", this.window(q)));
+    fleet = (q: Question) => this.get(this.path("fleet", this.window(q)));
+    cell = (device: string, hour: string) => this.get("fleet/cell?" + new URLSearchParams({ device, hour }));
+    async explain(q: Question, of: string) {
+        const found = await this.get(this.path("explain", this.window(q), { of }));
+        return found.text as string;
+    }
+    has = () => true;
+}
+
+// ---- a file ----------------------------------------------------------------------------------------
+
+interface Block {
+    meta: Meta;
+    title: string | null;
+    report: Record<string, any>;
+    previous: Record<string, any> | null;
+    cubes: Cube[];
+    findings: Findings | null;
+    doctor: Doctor | null;
+    fleet: Fleet | null;
+}
+
+class File implements Source {
+    readonly file = true;
+    private base: Report;
+
+    constructor(private block: Block) {
+        this.base = readReport(block.report.team);
+    }
+    meta = async () => ({ ...this.block.meta, title: this.block.title ?? undefined });
+
+    private ask(block: { report: Record<string, any>; cubes: Cube[] }, base: Report, q: Question): Report {
+        const whole = q.filters.length ? undefined : block.report[q.by.join(",")];
+        if (whole) return readReport(whole);
+        const cube = cubeFor(block.cubes, q.by, q.filters);
+        if (!cube)
+            throw new Failure("this file does not hold these keys together", "gputally report with --by and --filter answers it, and so does the dashboard of gputally serve.");
+        return ask(cube, base, q.by, q.filters);
+    }
+    report = async (q: Question) => this.ask(this.block, this.base, q);
+    async previous(q: Question): Promise<Report | null> {
+        const raw = q.filters.length ? null : this.block.previous?.[q.by.join(",")];
+        return raw ? readReport(raw) : null;
+    }
+    findings = async () => this.block.findings;
+    doctor = async () => this.block.doctor;
+    fleet = async () => this.block.fleet;
+    cell = async () => null;
+    explain = async () => null;
+    has(by: string[], filters: string[]) {
+        return (!filters.length && by.join(",") in this.block.report) || !!cubeFor(this.block.cubes, by, filters);
+    }
+}
+
+export function openSource(): Source {
+    const block = document.getElementById("gputally-data");
+    return block ? new File(JSON.parse(block.textContent!)) : new Server();
+}
+
+// ---- in a view -------------------------------------------------------------------------------------
+
+export interface Answer<T> {
+    value: T | undefined;
+    failure: Failure | undefined;
+    loading: boolean; // value, where there is one, is of the question before
+}
+
+/** Asks when `key` changes. The last answer stays on the page, marked as old, until the next is there:
+ *  a page that blinks at every click cannot be compared with itself. */
+export function useAnswer<T>(key: string, make: () => Promise<T>): Answer<T> {
+    const [answer, set] = useState<Answer<T>>({ value: undefined, failure: undefined, loading: true });
+    const current = useRef("");
+    useEffect(() => {
+        current.current = key;
+        let slow: ReturnType<typeof setTimeout> | undefined = setTimeout(
+            () => current.current === key && set((before) => ({ ...before, loading: true })), 120);
+        const done = (next: Answer<T>) => {
+            clearTimeout(slow);
+            slow = undefined;
+            if (current.current === key) set(next);
+        };
+        make().then(
+            (value) => done({ value, failure: undefined, loading: false }),
+            (error) => done({
+                value: undefined, loading: false,
+                failure: error instanceof Failure ? error : new Failure(String(error?.message ?? error)),
+            }),
+        );
+        return () => clearTimeout(slow);
+    }, [key]);
+    return answer;
+}

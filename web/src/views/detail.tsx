@@ -1,0 +1,1 @@
+export function Detail() { return <p>Detail</p>; }

@@ -1,0 +1,1 @@
+export function Explore() { return <p>Explore</p>; }

@@ -1,0 +1,1 @@
+export function FindingsView() { return <p>FindingsView</p>; }

@@ -1,0 +1,1 @@
+export function FleetView() { return <p>FleetView</p>; }
