@@ -61,6 +61,8 @@ bool http_has_parameter(const struct http_request *request, const char *name);
  * stall_ms: then stop. Blocks while the client is slower than the writer. */
 struct http_stream;
 bool http_stream_write(struct http_stream *stream, struct str bytes);
+/* The rest cannot be had: the connection is cut, so that the client sees that it is not all. */
+void http_stream_fail(struct http_stream *stream);
 
 struct http_answer {
     int status;               /* 200 unless set */
@@ -91,6 +93,10 @@ void http_answer_error(struct http_answer *answer, int status, const char *code,
                        const char *message, const char *hint);
 /* 400, 404, 503 … as the error says. */
 void http_answer_failed(struct http_answer *answer, const struct error *err);
+
+/* gzip, for who keeps answers packed. pack: empty where it does not shrink. */
+bool http_is_worth_packing(const char *content_type, size_t n);
+void http_pack(struct str plain, struct strbuf *ret);
 
 /* ---- routes ---- */
 

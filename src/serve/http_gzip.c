@@ -7,7 +7,7 @@
 #define LEVEL 4 /* JSON of figures: nine tenths of level 9's gain in a third of its time */
 #define GZIP_WINDOW (15 + 16)
 
-bool gzip_is_worth(const char *content_type, size_t n)
+bool http_is_worth_packing(const char *content_type, size_t n)
 {
     return n >= WORTH_BYTES && (strncmp(content_type, "text/", 5) == 0 ||
                                 strncmp(content_type, "application/json", 16) == 0 ||
@@ -15,7 +15,7 @@ bool gzip_is_worth(const char *content_type, size_t n)
                                 strncmp(content_type, "application/x-ndjson", 20) == 0);
 }
 
-void gzip_pack(struct str plain, struct strbuf *ret)
+void http_pack(struct str plain, struct strbuf *ret)
 {
     z_stream stream = {0};
     if (plain.n > UINT32_MAX / 2 ||

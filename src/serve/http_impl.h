@@ -137,9 +137,7 @@ enum MHD_Result exchange_respond(struct exchange *exchange);
 struct MHD_Response *stream_response(struct exchange *exchange, bool gzip);
 void streams_abort(struct http_server *server, int64_t deadline_ms);
 
-/* http_gzip.c: packed into ret, empty where it is not worth it. */
-bool gzip_is_worth(const char *content_type, size_t n);
-void gzip_pack(struct str plain, struct strbuf *ret);
+/* http_gzip.c */
 bool gzip_unpack(struct str packed, size_t plain_n, struct strbuf *ret);
 /* Does an Accept-Encoding take gzip? */
 bool gzip_is_accepted(struct str accept);

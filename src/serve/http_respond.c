@@ -145,24 +145,29 @@ static struct MHD_Response *body_response(struct exchange *exchange, bool accept
     if (!fixed)
         plain = strbuf_str(&kept->text);
     *ret_gzip = accepted && packed.n;
-    if (*ret_gzip)
+    if (*ret_gzip) {
+        exchange->bytes = packed.n;
         return response_of(packed, kept);
+    }
     if (!plain.n && packed.n) {
         if (!gzip_unpack(packed, answer->fixed_size, &kept->text))
             strbuf_clear(&kept->text);
+        exchange->bytes = kept->text.n;
         return response_of(strbuf_str(&kept->text), kept);
     }
-    if (!fixed && accepted && gzip_is_worth(answer->content_type, plain.n)) {
+    if (!fixed && accepted && http_is_worth_packing(answer->content_type, plain.n)) {
         struct strbuf smaller = {0};
-        gzip_pack(plain, &smaller);
+        http_pack(plain, &smaller);
         if (smaller.n && smaller.n < plain.n) {
             strbuf_release(&kept->text);
             kept->text = smaller;
             *ret_gzip = true;
+            exchange->bytes = smaller.n;
             return response_of(strbuf_str(&smaller), kept);
         }
         strbuf_release(&smaller);
     }
+    exchange->bytes = plain.n;
     return response_of(plain, kept);
 }
 
@@ -267,7 +272,6 @@ enum MHD_Result exchange_respond(struct exchange *exchange)
         write_etag(answer->digest, gzip, etag);
         add(response, "ETag", etag);
     }
-    const struct MHD_Response *sized = response;
-    (void)sized;
+    exchange->bytes = exchange->head_only ? 0 : exchange->bytes;
     return queue(exchange, response);
 }

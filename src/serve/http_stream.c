@@ -154,6 +154,14 @@ bool http_stream_write(struct http_stream *stream, struct str bytes)
     return stream->gzip ? put_packed(stream, bytes, Z_NO_FLUSH) : put(stream, bytes);
 }
 
+void http_stream_fail(struct http_stream *stream)
+{
+    pthread_mutex_lock(&stream->lock);
+    stream->gone = true;
+    wake(stream);
+    pthread_mutex_unlock(&stream->lock);
+}
+
 static void *run(void *context)
 {
     struct http_stream *stream = context;
