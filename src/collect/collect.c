@@ -302,6 +302,7 @@ static enum err book(struct collect *run, struct intake *intake, struct strbuf *
 static enum err run_slice(struct collect *run, struct error *err)
 {
     struct intake *intake = intake_new(run->options->engine.settings, run->options->names);
+    intake_default_cluster(intake, run->options->cluster);
     struct strbuf carry = {0};
     struct engine_stats before = {0};
     bool restored = restore(run, intake);

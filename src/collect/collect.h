@@ -53,6 +53,7 @@ struct collect_options {
      * name is one set of sources, whichever these are at the time: they may move, and are taken up
      * from the book's watermark. In the book without a name each set has a watermark of its own. */
     struct str book;
+    struct str cluster; /* of series that have no label `cluster`; empty: none */
     struct names *names;
     struct engine_options engine;
     struct span window;  /* whole hours */

@@ -264,6 +264,11 @@ static series_id name_series(struct intake *intake, const struct label *labels, 
     return (series_id)intake->series_n - 1;
 }
 
+void intake_default_cluster(struct intake *intake, struct str cluster)
+{
+    intake->cluster = cluster;
+}
+
 series_id intake_series(struct intake *intake, const struct label *labels, size_t n)
 {
     struct str name = labels_get(labels, n, STR("__name__"));
@@ -271,7 +276,12 @@ series_id intake_series(struct intake *intake, const struct label *labels, size_
     enum record_metric metric = RECORD_COUNT;
     if (!signal && (!record_of_metric(name, &metric) || !record_is_read(metric, labels, n)))
         return SERIES_UNWANTED;
-    struct label sorted[INTAKE_LABELS_MAX];
+    struct label sorted[INTAKE_LABELS_MAX], more[INTAKE_LABELS_MAX];
+    if (intake->cluster.n && n < INTAKE_LABELS_MAX && !labels_get(labels, n, STR("cluster")).n) {
+        memcpy(more, labels, n * sizeof *labels);
+        more[n++] = (struct label){STR("cluster"), intake->cluster};
+        labels = more;
+    }
     if (n > INTAKE_LABELS_MAX) {
         __atomic_fetch_add(&intake->refused, 1, __ATOMIC_RELAXED);
         return SERIES_UNWANTED;

@@ -26,6 +26,10 @@ struct settings;
 struct intake *intake_new(const struct settings *settings, struct names *names);
 void intake_free(struct intake *intake);
 
+/* The cluster of series that have no label `cluster`; lives as long as the intake. Before the first
+ * series. */
+void intake_default_cluster(struct intake *intake, struct str cluster);
+
 /* labels: any order, the metric's name as the label __name__; empty values are no labels. The texts
  * need to live only during the call. Naming a known series again gives the same id. O(labels). */
 series_id intake_series(struct intake *intake, const struct label *labels, size_t n);

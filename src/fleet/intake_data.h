@@ -236,8 +236,9 @@ struct intake {
     size_t renamed_jobs_n, renamed_jobs_room;
     time_ms *carried_stamps; /* observations before the slice */
     size_t carried_stamps_n, carried_stamps_room;
-    struct str carry; /* of the slice before; read once the sources have delivered */
-    uint64_t refused; /* series over the caps */
+    struct str carry;   /* of the slice before; read once the sources have delivered */
+    struct str cluster; /* of series without the label; empty: none */
+    uint64_t refused;   /* series over the caps */
 };
 
 #endif

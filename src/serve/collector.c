@@ -27,8 +27,9 @@ struct book_state {
 
 struct book {
     struct collector *collector;
-    const char *name; /* of the store's book */
-    const char *cluster;
+    const char *name;    /* of the store's book */
+    const char *cluster; /* for people */
+    const char *label;   /* the cluster of series that do not say it; "" none */
     struct source **sources;
     enum source_kind *kinds;
     size_t sources_n, sources_room, kinds_n, kinds_room;
@@ -135,6 +136,7 @@ static enum err run_round(struct book *book, time_ms now, struct collect_report 
         .sources_n = book->sources_n,
         .lender = writer_lender(options->writer),
         .book = str_of(book->name),
+        .cluster = str_of(book->label),
         .names = names,
         .engine = {.settings = &options->config->settings,
                    .prices = options->config->prices,
@@ -288,6 +290,7 @@ static struct book *book_of(struct collector *collector, const struct source_con
     *book = (struct book){.collector = collector,
                           .name = config->book,
                           .cluster = *config->cluster ? config->cluster : config->book,
+                          .label = config->cluster,
                           .dice = (uint64_t)clock_monotonic() * 2654435761u + collector->books_n,
                           .state = {.watermark = TIME_MIN, .booked_to = TIME_MIN}};
     pthread_mutex_init(&book->lock, NULL);

@@ -23,6 +23,7 @@ struct intake {
     time_ms *stamps;
     size_t n, room;
     char carry[64]; /* "" none */
+    char cluster[32];
     struct intake_note_entry {
         enum note_kind kind;
         char text[256];
@@ -38,6 +39,11 @@ struct intake *intake_new(const struct settings *settings, struct names *names)
     struct intake *intake = mem_zalloc(1, sizeof *intake);
     intake->names = names;
     return intake;
+}
+
+void intake_default_cluster(struct intake *intake, struct str cluster)
+{
+    snprintf(intake->cluster, sizeof intake->cluster, "%.*s", STR_ARG(cluster));
 }
 
 void intake_free(struct intake *intake)
@@ -80,6 +86,7 @@ static struct row row_of(const struct intake *intake, time_ms hour, time_ms firs
 {
     struct names *names = intake->names;
     struct row row = {.key = {.hour = hour,
+                              .cluster = names_put(names, str_of(intake->cluster)),
                               .node = names_put(names, STR("node")),
                               .device = names_put(names, STR("GPU-0"))},
                       .share_den = 1};
@@ -102,7 +109,7 @@ enum err engine_book(struct intake *intake, struct span hours, const struct engi
     bookings++;
     for (time_ms hour = hours.from; hour < hours.to; hour += HOUR_MS) {
         struct row row = row_of(intake, hour, hours.from);
-        struct node_hour node = {.hour = hour, .node = row.key.node};
+        struct node_hour node = {.hour = hour, .cluster = row.key.cluster, .node = row.key.node};
         struct row_batch batch = {.names = intake->names,
                                   .hours = {hour, hour + HOUR_MS},
                                   .rows = &row,
@@ -564,6 +571,77 @@ static void the_order_of_sources_does_not_matter(void **state)
     assert_int_equal(watermark(), 0);
 }
 
+/* Two clusters in one database, in turns, one of them always stopped in the middle; both have a
+ * node of the same name. */
+static void books_with_names_are_caught_up_apart(void **state)
+{
+    (void)state;
+    static const struct str books[] = {{"east", 4}, {"west", 4}};
+    for (time_ms to = 1402; to <= 1412; to += 2) {
+        for (int b = 0; b < 2; b++) {
+            bench.options.book = bench.options.cluster = books[b];
+            bench.fake.source.id = (char *)(uintptr_t)(to > 1406 ? "moved" : "fake");
+            bench.options.slice_ms = H(1);
+            bench.fake.stop_after = 2 * b;
+            assert_int_equal(run(H(1400), H(to)), b ? ERR_STOPPED : ERR_OK);
+            bench.fake.stop = 0;
+            bench.fake.stop_after = 0;
+            if (b)
+                assert_int_equal(run(H(1400), H(to)), ERR_OK);
+            assert_int_equal(bench.report.watermark, H(to));
+            assert_int_equal(bench.report.booked.from, H(b ? to - 1 : to - 2));
+        }
+    }
+    look();
+    assert_int_equal(rows_n, 24);
+    for (size_t i = 0; i < rows_n; i++) {
+        assert_int_equal(rows[i].hour, H(1400 + (time_ms)i / 2));
+        assert_int_equal(rows[i].samples, 6);
+        assert_int_equal(rows[i].carry, i < 2 ? 0 : 1400 + (int64_t)i / 2);
+    }
+}
+
+static struct store *lent;
+static int turns;
+static enum err take(void *context, struct names *names, struct store **ret, struct error *err)
+{
+    turns++;
+    *ret = context;
+    assert_null(lent);
+    lent = context;
+    return store_use_names(context, names, err);
+}
+static void give(void *context, struct store *store)
+{
+    assert_ptr_equal(context, store);
+    lent = NULL;
+}
+
+static enum err fetch_without_store(struct source *source, const struct fetch *fetch,
+                                    struct intake *intake, struct progress *progress,
+                                    struct error *err)
+{
+    assert_null(lent); /* others may write while a source is waited for */
+    return fake_fetch(source, fetch, intake, progress, err);
+}
+
+static void a_lent_store_is_held_for_booking_only(void **state)
+{
+    (void)state;
+    struct source_ops ops = fake_ops;
+    struct collect_lender lender = {bench.store, take, give};
+    ops.fetch = fetch_without_store;
+    bench.fake.source.ops = &ops;
+    bench.options.lender = &lender;
+    bench.options.window = (struct span){H(1400), H(1408)};
+    turns = 0;
+    assert_int_equal(collect_run(&bench.options, &bench.report, &bench.err), ERR_OK);
+    assert_null(lent);
+    assert_int_equal(turns, 3); /* the position, two slices */
+    look();
+    assert_int_equal(rows_n, 8);
+}
+
 static void any_cut_gives_the_same_hours(void **state)
 {
     for (time_ms slice = 1; slice <= 13; slice += 3) {
@@ -603,6 +681,8 @@ int main(void)
         TEST(a_cluster_without_gpus_for_a_while_keeps_its_books),
         TEST(other_settings_are_noticed),
         TEST(the_order_of_sources_does_not_matter),
+        TEST(books_with_names_are_caught_up_apart),
+        TEST(a_lent_store_is_held_for_booking_only),
         TEST(any_cut_gives_the_same_hours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
