@@ -20,6 +20,7 @@
  * Prometheus 2.42: 40 % less CPU, no more time. */
 #define GATHER_BYTES 262144
 #define GATHER_NS 1000000L
+#define KEEPALIVE_S 30L
 
 static bool stopped(const struct http_client *client)
 {
@@ -93,6 +94,41 @@ static size_t on_piece(char *bytes, size_t size, size_t n, void *context)
     return try->bytes > ERROR_BODY_READ ? n + 1 : n;
 }
 
+void http_prepare(CURL *curl, const struct http_site *site)
+{
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
+    curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(curl, CURLOPT_USERAGENT, "gputally/" GPUTALLY_VERSION);
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)site->connect_timeout_ms);
+    curl_easy_setopt(curl, CURLOPT_PROXY, site->proxy);
+    curl_easy_setopt(curl, CURLOPT_SSLCERT, site->client_cert);
+    curl_easy_setopt(curl, CURLOPT_SSLKEY, site->client_key);
+    if (site->ca_file)
+        curl_easy_setopt(curl, CURLOPT_CAINFO, site->ca_file);
+    set_pem(curl, CURLOPT_CAINFO_BLOB, site->ca_pem);
+    set_pem(curl, CURLOPT_SSLCERT_BLOB, site->client_cert_pem);
+    set_pem(curl, CURLOPT_SSLKEY_BLOB, site->client_key_pem);
+    curl_easy_setopt(curl, CURLOPT_CONNECT_TO, site->connect_to);
+    curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE,
+                     1L); /* a quiet answer whose server is gone ends */
+    curl_easy_setopt(curl, CURLOPT_TCP_KEEPIDLE, KEEPALIVE_S);
+    curl_easy_setopt(curl, CURLOPT_TCP_KEEPINTVL, KEEPALIVE_S);
+    if (site->insecure) {
+        curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
+        curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
+    }
+}
+
+/* Certificates and keys as text. */
+static void set_pem(CURL *curl, CURLoption option, const char *pem)
+{
+    struct curl_blob blob = {(void *)(uintptr_t)pem, pem ? strlen(pem) : 0, CURL_BLOB_COPY};
+    if (pem)
+        curl_easy_setopt(curl, option, &blob);
+}
+
 struct http_client *http_client_new(const struct http_site *site, const volatile int *stop)
 {
     struct http_client *client = mem_zalloc(1, sizeof *client);
@@ -103,29 +139,15 @@ struct http_client *http_client_new(const struct http_site *site, const volatile
     client->curl = curl_easy_init();
     invariant(client->curl);
     CURL *curl = client->curl;
-    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
-    curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    http_prepare(curl, site);
     curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, RECEIVE_BYTES);
-    curl_easy_setopt(curl, CURLOPT_USERAGENT, "gputally/" GPUTALLY_VERSION);
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, client->curl_text);
-    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)site->connect_timeout_ms);
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, SLOW_BYTES_A_SECOND);
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)(site->idle_timeout_ms + 999) / 1000);
     curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
     curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
     curl_easy_setopt(curl, CURLOPT_XFERINFODATA, client);
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_piece);
-    curl_easy_setopt(curl, CURLOPT_PROXY, site->proxy);
-    curl_easy_setopt(curl, CURLOPT_SSLCERT, site->client_cert);
-    curl_easy_setopt(curl, CURLOPT_SSLKEY, site->client_key);
-    if (site->ca_file)
-        curl_easy_setopt(curl, CURLOPT_CAINFO, site->ca_file);
-    if (site->insecure) {
-        curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
-        curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
-    }
     return client;
 }
 
@@ -137,26 +159,25 @@ void http_client_free(struct http_client *client)
     free(client);
 }
 
-/* Log in as the files say now: tokens rotate. */
-static enum err set_login(struct http_client *client, struct error *err)
+enum err http_login(CURL *curl, const struct http_site *site, struct error *err)
 {
-    const struct http_site *site = client->site;
     char *secret = NULL;
     enum err e = ERR_OK;
-    if (site->bearer_token_file) {
-        e = http_read_secret(site->bearer_token_file, "bearer token", &secret, err);
-        if (e == ERR_OK) {
-            curl_easy_setopt(client->curl, CURLOPT_HTTPAUTH, (long)CURLAUTH_BEARER);
-            curl_easy_setopt(client->curl, CURLOPT_XOAUTH2_BEARER, secret);
+    if (site->token || site->bearer_token_file) {
+        e = site->token ? site->token(site->token_context, &secret, err)
+                        : http_read_secret(site->bearer_token_file, "bearer token", &secret, err);
+        if (e == ERR_OK && secret) {
+            curl_easy_setopt(curl, CURLOPT_HTTPAUTH, (long)CURLAUTH_BEARER);
+            curl_easy_setopt(curl, CURLOPT_XOAUTH2_BEARER, secret);
         }
     } else if (site->user) {
         if (site->password_file)
             e = http_read_secret(site->password_file, "password", &secret, err);
         if (e == ERR_OK) {
             const char *password = secret ? secret : site->password ? site->password : "";
-            curl_easy_setopt(client->curl, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
-            curl_easy_setopt(client->curl, CURLOPT_USERNAME, site->user);
-            curl_easy_setopt(client->curl, CURLOPT_PASSWORD, password);
+            curl_easy_setopt(curl, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
+            curl_easy_setopt(curl, CURLOPT_USERNAME, site->user);
+            curl_easy_setopt(curl, CURLOPT_PASSWORD, password);
         }
     }
     if (secret)
@@ -219,7 +240,7 @@ static enum err ask_once(struct http_client *client, const struct http_request *
     answer->said[0] = '\0';
     answer->too_large = false;
     answer->retry_after_ms = -1;
-    enum err e = set_login(client, err);
+    enum err e = http_login(client->curl, client->site, err);
     if (e != ERR_OK)
         goto out;
     CURLcode code = transfer(try);

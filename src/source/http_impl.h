@@ -18,7 +18,10 @@ struct http_site {
     char *user, *password; /* from the URL or the options; password NULL: from the file */
     char *bearer_token_file, *password_file;
     char *client_cert, *client_key, *ca_file, *proxy;
-    struct curl_slist *headers;
+    char *client_cert_pem, *client_key_pem, *ca_pem;
+    enum err (*token)(void *context, char **ret, struct error *err);
+    void *token_context;
+    struct curl_slist *headers, *connect_to;
     bool insecure;
     time_ms connect_timeout_ms, idle_timeout_ms, backoff_ms;
     int retries;
@@ -51,6 +54,11 @@ try {
 
 /* A secret from a file: its text without the white space around it. The caller frees. */
 enum err http_read_secret(const char *path, const char *what, char **ret, struct error *err);
+
+/* Options of a handle that hold for all of its requests: certificates, proxy, time to connect. */
+void http_prepare(CURL *curl, const struct http_site *site);
+/* Log in as the files say now: tokens rotate. */
+enum err http_login(CURL *curl, const struct http_site *site, struct error *err);
 
 /* The error of a status that is not 2xx; *ret_again: trying again can help. */
 enum err http_status_error(struct try *try, bool *ret_again, struct error *err);

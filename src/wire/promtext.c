@@ -26,7 +26,7 @@
 #define BEGINS_MAX 100 /* bytes of a bad line that are shown */
 #define NO_HEAD 0u
 #define AUTO_MS_FROM INT64_C(100000000000)
-#define SLOTS_MIN 1024u
+#define SLOTS_MIN 256u
 #define TURNOVER 2u /* heads per head of the last text above which all are forgotten */
 #define TURNOVER_MIN 4096u
 
@@ -40,21 +40,27 @@ struct head {
     time_ms last;    /* its last stamp there */
 };
 
+struct promtext_layout {
+    struct head *heads;
+    size_t heads_n, heads_room;
+    uint32_t *slots; /* head numbers by hash, NO_HEAD where empty; size a power of two */
+    size_t slots_n;
+    uint32_t text;     /* number of this text */
+    size_t text_heads; /* heads seen in it */
+};
+
 struct promtext {
     struct promtext_sink sink;
     enum promtext_dialect dialect;
     struct promtext_stats stats;
     time_ms unstamped;
-    uint32_t text;     /* number of this text */
-    size_t text_heads; /* heads seen in it */
-    bool discarding;   /* inside a line that is too long */
+    bool discarding; /* inside a line that is too long */
 
-    struct head *heads;
-    size_t heads_n, heads_room;
-    uint32_t *slots; /* head numbers by hash, NO_HEAD where empty; size a power of two */
-    size_t slots_n;
-    uint32_t current; /* head of the line before */
-    struct str last;  /* its bytes, while they stand in the piece at hand */
+    struct promtext_layout l;     /* what is known of the texts before … */
+    struct promtext_layout *used; /* … and where it belongs; NULL: here */
+    struct promtext_layout own;   /* while another one is used */
+    uint32_t current;             /* head of the line before */
+    struct str last;              /* its bytes, while they stand in the piece at hand */
 
     uint32_t batch_id[PROMTEXT_BATCH];
     time_ms batch_t[PROMTEXT_BATCH];
@@ -78,15 +84,20 @@ static void random_secret(unsigned char *secret, size_t n)
     }
 }
 
+static void layout_begin(struct promtext *x)
+{
+    x->l.text = 1;
+    promtext_forget(x);
+}
+
 struct promtext *promtext_new(enum promtext_dialect dialect, const struct promtext_sink *sink)
 {
     struct promtext *x = mem_zalloc(1, sizeof *x);
     x->sink = *sink;
     x->dialect = dialect;
     x->unstamped = PROMTEXT_NO_TIME;
-    x->text = 1;
     random_secret(x->secret, sizeof x->secret);
-    promtext_forget(x);
+    layout_begin(x);
     return x;
 }
 
@@ -94,44 +105,94 @@ void promtext_free(struct promtext *x)
 {
     if (!x)
         return;
+    promtext_use(x, NULL);
     promtext_head_release(&x->tokens);
     strbuf_release(&x->rest);
-    free(x->heads);
-    free(x->slots);
+    free(x->l.heads);
+    free(x->l.slots);
     free(x);
 }
 
 static void slots_make(struct promtext *x, size_t n)
 {
-    free(x->slots);
-    x->slots = mem_zalloc(n, sizeof *x->slots);
-    x->slots_n = n;
-    for (size_t i = 1; i < x->heads_n; i++) {
-        size_t at = x->heads[i].hash.low64 & (n - 1);
-        while (x->slots[at])
+    free(x->l.slots);
+    x->l.slots = mem_zalloc(n, sizeof *x->l.slots);
+    x->l.slots_n = n;
+    for (size_t i = 1; i < x->l.heads_n; i++) {
+        size_t at = x->l.heads[i].hash.low64 & (n - 1);
+        while (x->l.slots[at])
             at = (at + 1) & (n - 1);
-        x->slots[at] = (uint32_t)i;
+        x->l.slots[at] = (uint32_t)i;
     }
 }
 
 void promtext_forget(struct promtext *x)
 {
     struct head none = {0};
-    x->heads_n = 0;
-    mem_push(x->heads, x->heads_n, x->heads_room, none);
+    x->l.heads_n = 0;
+    mem_push(x->l.heads, x->l.heads_n, x->l.heads_room, none);
     slots_make(x, SLOTS_MIN);
     x->current = NO_HEAD;
     x->last = STR_NONE;
 }
 
+struct promtext_layout *promtext_layout_new(void)
+{
+    return mem_zalloc(1, sizeof(struct promtext_layout));
+}
+
+void promtext_layout_free(struct promtext_layout *layout)
+{
+    if (!layout)
+        return;
+    free(layout->heads);
+    free(layout->slots);
+    free(layout);
+}
+
+void promtext_use(struct promtext *x, struct promtext_layout *layout)
+{
+    if (x->used) {
+        *x->used = x->l;
+        x->l = x->own;
+    }
+    x->used = layout;
+    if (layout) {
+        x->own = x->l;
+        x->l = *layout;
+    }
+    if (x->l.heads_n == 0)
+        layout_begin(x);
+    x->current = NO_HEAD;
+}
+
+size_t promtext_remembered(const struct promtext *x)
+{
+    return x->l.heads_n - 1;
+}
+
+size_t promtext_layout_bytes(const struct promtext_layout *layout)
+{
+    return sizeof *layout + layout->heads_room * sizeof *layout->heads +
+           layout->slots_n * sizeof *layout->slots;
+}
+
+void promtext_vanished(const struct promtext *x, void (*each)(void *context, uint32_t series),
+                       void *context)
+{
+    for (size_t i = 1; i < x->l.heads_n; i++)
+        if (x->l.heads[i].text + 1 == x->l.text && x->l.heads[i].series != PROMTEXT_SKIP)
+            each(context, x->l.heads[i].series);
+}
+
 void promtext_begin(struct promtext *x, time_ms unstamped)
 {
-    if (x->heads_n > TURNOVER * x->text_heads + TURNOVER_MIN)
+    if (x->l.heads_n > TURNOVER * x->l.text_heads + TURNOVER_MIN)
         promtext_forget(x);
     x->stats = (struct promtext_stats){0};
     x->unstamped = unstamped;
-    x->text++;
-    x->text_heads = 0;
+    x->l.text++;
+    x->l.text_heads = 0;
     x->discarding = false;
     x->current = NO_HEAD;
     x->last = STR_NONE;
@@ -153,12 +214,12 @@ static void deliver(struct promtext *x)
 
 static inline void sample(struct promtext *x, uint32_t number, bool stamped, time_ms t, double v)
 {
-    struct head *head = &x->heads[number];
+    struct head *head = &x->l.heads[number];
     x->current = number;
     x->stats.unstamped += !stamped;
-    if (head->text != x->text) {
-        head->text = x->text;
-        x->text_heads++;
+    if (head->text != x->l.text) {
+        head->text = x->l.text;
+        x->l.text_heads++;
     } else if (head->last == t) {
         x->stats.duplicates++;
         return;
@@ -211,8 +272,8 @@ static inline const char *quick_stamp(const struct promtext *x, const char *p, t
  * line; NULL, and nothing done, where not. A newline stands before end. */
 static inline const char *quick_line(struct promtext *x, const char *p, const char *end)
 {
-    uint32_t number = x->heads[x->current].next;
-    const struct head *head = &x->heads[number];
+    uint32_t number = x->l.heads[x->current].next;
+    const struct head *head = &x->l.heads[number];
     size_t n = head->bytes;
     if (number == NO_HEAD || (size_t)(end - p) <= n || p[n] != ' ')
         return NULL;
@@ -255,11 +316,11 @@ static void bad_line(struct promtext *x, const char *p, size_t n, const char *re
 static uint32_t find(const struct promtext *x, const char *p, size_t n, XXH128_hash_t *ret_hash)
 {
     XXH128_hash_t hash = *ret_hash = hash_of(x, p, n);
-    for (size_t at = hash.low64 & (x->slots_n - 1);; at = (at + 1) & (x->slots_n - 1)) {
-        uint32_t number = x->slots[at];
+    for (size_t at = hash.low64 & (x->l.slots_n - 1);; at = (at + 1) & (x->l.slots_n - 1)) {
+        uint32_t number = x->l.slots[at];
         if (number == NO_HEAD)
             return NO_HEAD;
-        const struct head *head = &x->heads[number];
+        const struct head *head = &x->l.heads[number];
         if (head->hash.low64 == hash.low64 && head->hash.high64 == hash.high64 && head->bytes == n)
             return number;
     }
@@ -269,19 +330,19 @@ static uint32_t find(const struct promtext *x, const char *p, size_t n, XXH128_h
 static uint32_t add(struct promtext *x, size_t n, XXH128_hash_t hash)
 {
     x->stats.heads++;
-    if (x->heads_n > PROMTEXT_HEADS_MAX)
+    if (x->l.heads_n > PROMTEXT_HEADS_MAX)
         promtext_forget(x);
     struct head head = {.hash = hash, .bytes = (uint32_t)n};
     head.series = x->sink.series(x->sink.context, x->tokens.labels, x->tokens.n);
-    mem_push(x->heads, x->heads_n, x->heads_room, head);
-    uint32_t number = (uint32_t)(x->heads_n - 1);
-    if (x->heads_n * 2 > x->slots_n) {
-        slots_make(x, x->slots_n * 2);
+    mem_push(x->l.heads, x->l.heads_n, x->l.heads_room, head);
+    uint32_t number = (uint32_t)(x->l.heads_n - 1);
+    if (x->l.heads_n * 2 > x->l.slots_n) {
+        slots_make(x, x->l.slots_n * 2);
     } else {
-        size_t at = hash.low64 & (x->slots_n - 1);
-        while (x->slots[at])
-            at = (at + 1) & (x->slots_n - 1);
-        x->slots[at] = number;
+        size_t at = hash.low64 & (x->l.slots_n - 1);
+        while (x->l.slots[at])
+            at = (at + 1) & (x->l.slots_n - 1);
+        x->l.slots[at] = number;
     }
     return number;
 }
@@ -401,8 +462,8 @@ static void long_way(struct promtext *x, const char *p, const char *end)
         bad_line(x, line, bytes, reason);
         return;
     }
-    if (before < x->heads_n)
-        x->heads[before].next = number;
+    if (before < x->l.heads_n)
+        x->l.heads[before].next = number;
     x->last = p == line ? (struct str){p, (size_t)(head_end - p)} : STR_NONE;
     sample(x, number, stamped, t, v);
 }

@@ -78,5 +78,21 @@ const struct promtext_stats *promtext_stats(const struct promtext *text);
 
 /* Forget every head: the ids that the sink gave are no longer good. */
 void promtext_forget(struct promtext *text);
+/* Heads that are remembered; 0 inside sink.series: all ids from before are forgotten. */
+size_t promtext_remembered(const struct promtext *text);
+/* Every series of the text before this one that is not in this one, after promtext_finish. What was
+ * forgotten in between is not among them. */
+void promtext_vanished(const struct promtext *text, void (*each)(void *context, uint32_t series),
+                       void *context);
+
+/* Many targets, one decoder: a layout is what is remembered of one target's texts, about 50 bytes a
+ * head. A layout belongs to the decoder that it was used with first (hashes are under its secret).
+ */
+struct promtext_layout;
+struct promtext_layout *promtext_layout_new(void);
+void promtext_layout_free(struct promtext_layout *layout); /* not in use; NULL is fine */
+size_t promtext_layout_bytes(const struct promtext_layout *layout);
+/* From the next promtext_begin on this one is used; NULL: the decoder's own. Between texts. */
+void promtext_use(struct promtext *text, struct promtext_layout *layout);
 
 #endif
