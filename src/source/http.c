@@ -94,6 +94,14 @@ static size_t on_piece(char *bytes, size_t size, size_t n, void *context)
     return try->bytes > ERROR_BODY_READ ? n + 1 : n;
 }
 
+/* Certificates and keys as text. */
+static void set_pem(CURL *curl, CURLoption option, const char *pem)
+{
+    struct curl_blob blob = {(void *)(uintptr_t)pem, pem ? strlen(pem) : 0, CURL_BLOB_COPY};
+    if (pem)
+        curl_easy_setopt(curl, option, &blob);
+}
+
 void http_prepare(CURL *curl, const struct http_site *site)
 {
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
@@ -119,14 +127,6 @@ void http_prepare(CURL *curl, const struct http_site *site)
         curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
         curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
     }
-}
-
-/* Certificates and keys as text. */
-static void set_pem(CURL *curl, CURLoption option, const char *pem)
-{
-    struct curl_blob blob = {(void *)(uintptr_t)pem, pem ? strlen(pem) : 0, CURL_BLOB_COPY};
-    if (pem)
-        curl_easy_setopt(curl, option, &blob);
 }
 
 struct http_client *http_client_new(const struct http_site *site, const volatile int *stop)

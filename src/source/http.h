@@ -24,7 +24,12 @@
 struct http_site_options {
     const char *url; /* http(s)://[user:password@]host[:port][/prefix] */
     const char *bearer_token_file, *user, *password_file;
+    /* asked for before each try, instead of the file: *ret is the token, which is freed, or NULL */
+    enum err (*token)(void *context, char **ret, struct error *err);
+    void *token_context;
     const char *client_cert, *client_key, *ca_file;
+    struct str client_cert_pem, client_key_pem, ca_pem; /* or their text; n 0: none */
+    const char *connect_to; /* HOST:PORT:TO_HOST:TO_PORT: where the URL's host really is */
     bool insecure;
     const char *const *headers;
     size_t headers_n;

@@ -5,17 +5,20 @@
 
 #define TIMEOUT_TRIES 1
 
-/* The words of an error answer, on one line: of Prometheus's JSON its "error", of a web page none.
- */
+/* The words of an error answer, on one line: of Prometheus's JSON its "error", of Kubernetes's its
+ * "message", of a web page none. */
 static void answer_said(const struct try *try)
 {
     const char *from = try->head;
     char *to = try->answer->said;
     size_t room = sizeof try->answer->said - 1, n = 0;
-    const char *json = strstr(from, "\"error\":\"");
-    bool quoted = json && try->head[0] == '{';
-    if (quoted)
-        from = json + strlen("\"error\":\"");
+    static const char *const keys[] = {"\"error\":\"", "\"message\":\""};
+    bool quoted = false;
+    for (size_t i = 0; !quoted && try->head[0] == '{' && i < sizeof keys / sizeof *keys; i++) {
+        const char *json = strstr(from, keys[i]);
+        quoted = json != NULL;
+        from = quoted ? json + strlen(keys[i]) : from;
+    }
     if (strspn(from, " \t\r\n") < strlen(from) && from[strspn(from, " \t\r\n")] == '<')
         from = "";
     for (; *from && n < room && !(quoted && *from == '"'); from++) {

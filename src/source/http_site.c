@@ -155,6 +155,11 @@ static enum err site_secrets(const struct http_site *site, struct error *err)
     return e;
 }
 
+static char *pem_or_null(struct str text)
+{
+    return text.n ? str_dup(text) : NULL;
+}
+
 enum err http_site_new(const struct http_site_options *options, struct http_site **ret,
                        struct error *err)
 {
@@ -175,6 +180,13 @@ enum err http_site_new(const struct http_site_options *options, struct http_site
     site->client_key = dup_or_null(options->client_key);
     site->ca_file = dup_or_null(options->ca_file);
     site->proxy = dup_or_null(options->proxy);
+    site->client_cert_pem = pem_or_null(options->client_cert_pem);
+    site->client_key_pem = pem_or_null(options->client_key_pem);
+    site->ca_pem = pem_or_null(options->ca_pem);
+    site->token = options->token;
+    site->token_context = options->token_context;
+    if (options->connect_to)
+        site->connect_to = curl_slist_append(NULL, options->connect_to);
     site->insecure = options->insecure;
     site->connect_timeout_ms = options->connect_timeout_ms;
     site->idle_timeout_ms = options->idle_timeout_ms;
@@ -196,12 +208,24 @@ void http_site_free(struct http_site *site)
 {
     if (!site)
         return;
-    char *const texts[] = {site->url,           site->user,        site->password,
-                           site->password_file, site->client_cert, site->client_key,
-                           site->ca_file,       site->proxy,       site->bearer_token_file};
+    char *const texts[] = {site->url,
+                           site->user,
+                           site->password,
+                           site->password_file,
+                           site->client_cert,
+                           site->client_key,
+                           site->ca_file,
+                           site->proxy,
+                           site->bearer_token_file,
+                           site->client_cert_pem,
+                           site->ca_pem};
+    if (site->client_key_pem)
+        explicit_bzero(site->client_key_pem, strlen(site->client_key_pem));
+    free(site->client_key_pem);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         free(texts[i]);
     curl_slist_free_all(site->headers);
+    curl_slist_free_all(site->connect_to);
     free(site);
 }
 
