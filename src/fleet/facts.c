@@ -153,6 +153,12 @@ void facts_relabel(struct facts *facts, struct intake *intake)
             add_renamed(facts, intake, strip->label[GPU_LABEL_CLUSTER],
                         strip->label[GPU_LABEL_JOB]);
     }
+    for (size_t i = 0; i < intake->meters_n; i++) {
+        struct record target = {.labels = intake->meters[i]->labels,
+                                .labels_n = intake->meters[i]->labels_n};
+        if (record_label(&target, exported) != NAME_NONE)
+            add_renamed(facts, intake, record_label(&target, cluster), record_label(&target, job));
+    }
     for (size_t i = 0; i < intake->records_n; i++) {
         const struct record *record = intake->records[i];
         name_t of_cluster = record_label(record, cluster), of_job = record_label(record, job);
@@ -337,6 +343,7 @@ struct facts *facts_new(struct intake *intake, struct span hours)
     facts_read_pods(facts, intake);
     read_owners(facts, intake);
     read_namespaces(facts, intake);
+    facts_read_quotas(facts, intake);
     return facts;
 }
 
@@ -350,6 +357,7 @@ void facts_free(struct facts *facts)
             free(node->lives[k].mounts);
         free(node->lives);
         spans_release(&node->cordoned);
+        spans_release(&node->tainted);
         free(node->shortages);
         free(node->capacity);
         free(node->pods);
@@ -358,6 +366,8 @@ void facts_free(struct facts *facts)
         struct pod *pod = &facts->pods[i];
         spans_release(&pod->not_holding);
         spans_release(&pod->counted);
+        spans_release(&pod->pending);
+        free(pod->host);
         free(pod->requests);
         free(pod->initial);
         free(pod->sidecars);
@@ -367,6 +377,10 @@ void facts_free(struct facts *facts)
     for (size_t i = 0; i < facts->watches_n; i++) {
         free(facts->watches[i]->stamps);
         spans_release(&facts->watches[i]->known);
+        spans_release(&facts->watches[i]->requests_known);
+        spans_release(&facts->watches[i]->taints_known);
+        spans_release(&facts->watches[i]->priorities_known);
+        spans_release(&facts->watches[i]->quotas_known);
         free(facts->watches[i]);
     }
     free(facts->nodes);
@@ -374,6 +388,7 @@ void facts_free(struct facts *facts)
     free(facts->by_name);
     free(facts->watches);
     free(facts->owners);
+    free(facts->quotas);
     free(facts->namespaces);
     struct idmap *maps[] = {
         &facts->node_by_name, &facts->pod_by_key,       &facts->pods_named,

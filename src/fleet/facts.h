@@ -17,6 +17,8 @@ struct watch {
     time_ms *stamps;
     size_t n, room;
     struct spans known; /* time that some record covers */
+    /* stamps ([t - 1, t) each) at which the cluster's records say such things at all */
+    struct spans requests_known, taints_known, priorities_known, quotas_known;
 };
 /* A record at t covers the time back to the observation before it where that is at most node_break
  * away, else one step. (semantics, section 6) */
@@ -53,6 +55,7 @@ struct node {
     struct life *lives;
     size_t lives_n, lives_room;
     struct spans cordoned;
+    struct spans tainted;       /* stamps at which something keeps pods away, conditions apart */
     struct shortage *shortages; /* in order of time, then resource */
     size_t shortages_n, shortages_room;
     struct resource_max *capacity; /* most seen, by resource */
@@ -67,9 +70,15 @@ struct pod_request {
     name_t container, resource;
     int64_t count;
 };
+/* What a container asks of the host; -1: nothing. */
+struct pod_host_request {
+    name_t container;
+    int64_t mcpu, memory_bytes, limit_mcpu;
+};
 struct pod {
     name_t cluster, namespace, name, uid, node;
     name_t owner_kind, owner_name;
+    name_t priority;      /* its priority class */
     time_ms since, until; /* outside of which it is known not to hold anything */
     struct spans not_holding, counted;
     struct pod_request *requests; /* in order of (container, resource), settled */
@@ -80,6 +89,9 @@ struct pod {
     size_t labels_n, annotations_n;
     const name_t *devices; /* DRA */
     size_t devices_n;
+    struct spans pending; /* it had no node */
+    struct pod_host_request *host;
+    size_t host_n, host_room;
     bool named; /* labels of samples name it */
     /* while building */
     time_ms first, last, scheduled, start, end;
@@ -90,6 +102,13 @@ struct pod {
     size_t sidecars_n, sidecars_room;
 };
 #define POD_NONE UINT32_MAX
+
+/* A quota on a resource that counts GPUs. */
+struct quota {
+    name_t cluster, namespace, resource; /* resource without "requests." or "limits." */
+    const struct record *record;         /* NULL: as a list says, at any time … */
+    int64_t count;                       /* … so many */
+};
 
 struct facts {
     const struct settings *settings;
@@ -114,6 +133,8 @@ struct facts {
     struct pair *owners;   /* {kind, name} */
     size_t owners_n, owners_room;
     struct idmap namespace_by_name; /* cluster, name -> index of intake's namespaces */
+    struct quota *quotas;           /* of GPUs */
+    size_t quotas_n, quotas_room;
     struct namespace_facts {
         struct label *labels, *annotations;
         size_t labels_n, annotations_n;
@@ -153,6 +174,16 @@ void facts_owner_query(const struct facts *facts, uint32_t pod, name_t cluster, 
  * start of what each covers. */
 void facts_life_from_samples(struct facts *facts, struct node *node, const time_ms *t,
                              const time_ms *start, size_t n);
+/* GPUs that quotas allow a namespace by the last observation in (hours.from, hours.to]; of several
+ * quotas on a resource the least, resources added up; -1: none. */
+int64_t facts_gpu_quota(const struct facts *facts, name_t cluster, name_t namespace,
+                        struct span hours);
+bool taint_keeps_away(struct str key, struct str effect);
+/* Does it ask for, or was it given, anything that counts GPUs? */
+static inline bool pod_wants_gpus(const struct pod *pod)
+{
+    return pod->requests_n || pod->named || pod->devices_n;
+}
 /* Fill node->pods, once pods are marked as named. */
 void facts_pods_on_nodes(struct facts *facts);
 
@@ -170,6 +201,9 @@ void facts_read_observed(struct facts *facts, struct intake *intake);
 void facts_read_node_object(struct facts *facts, const struct object_node *object,
                             struct span hours);
 void facts_read_pods(struct facts *facts, struct intake *intake);
+void facts_read_quotas(struct facts *facts, struct intake *intake);
+/* Add the stamps of a record, [t - 1, t) each; of a run all that lies between. */
+void facts_stamps(const struct facts *facts, const struct record *record, struct spans *out);
 struct label *facts_labels(struct facts *facts, const struct pair *pairs, size_t n, struct str head,
                            size_t *ret_n);
 /* A label of a record with exported_ undone. */

@@ -37,21 +37,42 @@ static bool record_of_metric(struct str name, enum record_metric *ret)
 bool intake_wants_metric(struct str name)
 {
     enum record_metric metric;
-    return signal_of_metric(name) != NULL || record_of_metric(name, &metric);
+    return signal_of_metric(name) != NULL || record_of_metric(name, &metric) ||
+           load_of_metric(name) != NULL;
 }
 
 static struct wanted_metric *wanted;
 static size_t wanted_n;
 static pthread_once_t wanted_once = PTHREAD_ONCE_INIT;
 
+/* A load's name, and with '_' for a colon, as collectors in between write it; once each. */
+static void add_load(const struct load_name *name)
+{
+    static struct arena kept; /* for ever */
+    if (name->group == LOAD_GROUP_SUM ||
+        (name > load_names && strcmp(name[-1].metric, name->metric) == 0))
+        return;
+    enum metric_group group =
+        name->group == LOAD_GROUP_SERVING ? METRIC_GROUP_WORK : METRIC_GROUP_LOADS;
+    wanted[wanted_n++] = (struct wanted_metric){name->metric, "", group};
+    if (!strchr(name->metric, ':'))
+        return;
+    struct str other = str_keep(&kept, str_of(name->metric));
+    char *colon = memchr((char *)(uintptr_t)other.p, ':', other.n);
+    *colon = '_';
+    wanted[wanted_n++] = (struct wanted_metric){other.p, "", group};
+}
+
 static void make_wanted(void)
 {
-    wanted = mem_zalloc(RECORD_COUNT + signal_names_n, sizeof *wanted);
+    wanted = mem_zalloc(RECORD_COUNT + signal_names_n + 2 * load_names_n, sizeof *wanted);
     for (int i = 0; i < RECORD_COUNT; i++)
         wanted[wanted_n++] = (struct wanted_metric){
             record_metrics[i].metric.p, record_metrics[i].match, record_metrics[i].group};
     for (size_t i = 0; i < signal_names_n; i++)
         wanted[wanted_n++] = (struct wanted_metric){signal_names[i].metric, "", METRIC_GROUP_GPU};
+    for (size_t i = 0; i < load_names_n; i++)
+        add_load(&load_names[i]);
 }
 
 const struct wanted_metric *wanted_metrics(size_t *ret_n)
@@ -59,6 +80,11 @@ const struct wanted_metric *wanted_metrics(size_t *ret_n)
     pthread_once(&wanted_once, make_wanted);
     *ret_n = wanted_n;
     return wanted;
+}
+
+static bool is_of_host(struct str resource)
+{
+    return str_eq(resource, STR("cpu")) || str_eq(resource, STR("memory"));
 }
 
 /* Is this series of a record's metric one that is read? Servers are asked for these only; files
@@ -74,7 +100,12 @@ static bool record_is_read(enum record_metric metric, const struct label *labels
     case RECORD_POD_REQUESTS:
     case RECORD_POD_INIT_REQUESTS:
         return resource_is_gpu(resource) || resource_fraction(resource, 1, &fraction) ||
-               resource_fraction(resource, 100, &fraction);
+               resource_fraction(resource, 100, &fraction) ||
+               (metric == RECORD_POD_REQUESTS && is_of_host(resource));
+    case RECORD_POD_LIMITS:
+        return str_eq(resource, STR("cpu"));
+    case RECORD_QUOTA:
+        return str_eq(labels_get(labels, n, STR("type")), STR("hard"));
     case RECORD_POD_PHASE:
         return str_eq(labels_get(labels, n, STR("phase")), STR("Succeeded")) ||
                str_eq(labels_get(labels, n, STR("phase")), STR("Failed"));
@@ -113,6 +144,13 @@ void intake_free(struct intake *intake)
     }
     for (size_t i = 0; i < intake->records_n; i++)
         free(intake->records[i]->runs);
+    for (size_t i = 0; i < intake->loads_n; i++)
+        load_series_release(intake->loads[i]);
+    for (size_t i = 0; i < intake->meters_n; i++)
+        meter_release(intake->meters[i]);
+    free(intake->loads);
+    free(intake->meters);
+    idmap_release(&intake->meter_of);
     free(intake->strips);
     free(intake->strip_table);
     free(intake->strip_hash);
@@ -232,9 +270,105 @@ static struct record *new_record(struct intake *intake, enum record_metric metri
     return record;
 }
 
-static series_id name_series(struct intake *intake, const struct label *labels, size_t n,
-                             const struct signal_name *signal, enum record_metric metric)
+/* Labels that a target has whatever it exports; the others are a series' own. */
+static bool is_of_target(struct str label)
 {
+    static const char *const known[] = {"__replica__",
+                                        "cluster",
+                                        "container",
+                                        "endpoint",
+                                        "exported_container",
+                                        "exported_instance",
+                                        "exported_job",
+                                        "exported_namespace",
+                                        "exported_node",
+                                        "exported_pod",
+                                        "instance",
+                                        "job",
+                                        "kubernetes_namespace",
+                                        "kubernetes_node",
+                                        "kubernetes_pod_name",
+                                        "metrics_path",
+                                        "monitor",
+                                        "namespace",
+                                        "node",
+                                        "nodename",
+                                        "pod",
+                                        "prometheus",
+                                        "prometheus_replica",
+                                        "receive",
+                                        "replica",
+                                        "scrape_pool",
+                                        "service",
+                                        "tenant_id"};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (str_eq(label, str_of(known[i])))
+            return true;
+    return false;
+}
+
+/* Is the label among the words of `own`? */
+static bool is_own(const char *own, struct str label)
+{
+    for (const char *at = own; *at;) {
+        size_t n = strcspn(at, " ");
+        if (str_eq(label, (struct str){at, n}))
+            return true;
+        at += n + (at[n] == ' ');
+    }
+    return false;
+}
+
+/* The meter of a series, made where it is not there. Lock held. */
+static struct meter *meter_of(struct intake *intake, const struct load_name *name,
+                              const struct label *labels, size_t n)
+{
+    struct label target[INTAKE_LABELS_MAX];
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!str_eq(labels[i].name, STR("__name__")) &&
+            (name->own ? !is_own(name->own, labels[i].name) : is_of_target(labels[i].name)))
+            target[kept++] = labels[i];
+    uint64_t hash = hash_labels(intake, target, kept, true);
+    bool fresh;
+    uint32_t at =
+        idmap_add(&intake->meter_of, meter_key(name, hash), (uint32_t)intake->meters_n, &fresh);
+    if (!fresh)
+        return intake->meters[at];
+    struct meter *meter = arena_zalloc(&intake->arena, sizeof *meter);
+    pthread_mutex_init(&meter->lock, NULL);
+    meter->name = name;
+    meter->hash = hash;
+    meter->labels = keep_labels(intake, target, kept, &meter->labels_n);
+    mem_push(intake->meters, intake->meters_n, intake->meters_room, meter);
+    return meter;
+}
+
+static struct load_series *new_load(struct intake *intake, const struct load_name *name,
+                                    const struct label *labels, size_t n)
+{
+    struct load_series *load = arena_zalloc(&intake->arena, sizeof *load);
+    struct str mode = labels_get(labels, n, STR("mode"));
+    load->meter = meter_of(intake, name, labels, n);
+    load->metric = names_put(intake->names, labels_get(labels, n, STR("__name__")));
+    load->labels = keep_labels(intake, labels, n, &load->labels_n);
+    load->idle = str_eq(mode, STR("idle")) || str_eq(mode, STR("iowait"));
+    load->counts_cpu = str_eq(mode, STR("idle"));
+    mem_push(intake->loads, intake->loads_n, intake->loads_room, load);
+    return load;
+}
+
+/* What the intake wants of a series: one of these. */
+struct meaning {
+    const struct signal_name *signal;
+    const struct load_name *load;
+    enum record_metric record;
+};
+
+static series_id name_series(struct intake *intake, const struct label *labels, size_t n,
+                             const struct meaning *meaning)
+{
+    const struct signal_name *signal = meaning->signal;
     uint64_t hash = hash_labels(intake, labels, n, false);
     uint32_t at = (uint32_t)hash & intake->table_mask;
     for (; intake->table[at]; at = (at + 1) & intake->table_mask)
@@ -253,8 +387,10 @@ static series_id name_series(struct intake *intake, const struct label *labels, 
         series.strip->metric[signal->signal] = names_put(intake->names, str_of(signal->metric));
         if (signal->unit == UNIT_PERCENT_OR_RATIO)
             series.strip->ratio_metric |= 1u << signal->signal;
+    } else if (meaning->load) {
+        series.load = new_load(intake, meaning->load, labels, n);
     } else {
-        series.record = new_record(intake, metric, labels, n);
+        series.record = new_record(intake, meaning->record, labels, n);
     }
     mem_push(intake->series, intake->series_n, intake->series_room, series);
     intake->table[at] = (uint32_t)intake->series_n;
@@ -272,9 +408,11 @@ void intake_default_cluster(struct intake *intake, struct str cluster)
 series_id intake_series(struct intake *intake, const struct label *labels, size_t n)
 {
     struct str name = labels_get(labels, n, STR("__name__"));
-    const struct signal_name *signal = signal_of_metric(name);
-    enum record_metric metric = RECORD_COUNT;
-    if (!signal && (!record_of_metric(name, &metric) || !record_is_read(metric, labels, n)))
+    struct meaning meaning = {.signal = signal_of_metric(name), .record = RECORD_COUNT};
+    if (!meaning.signal)
+        meaning.load = load_of_series(labels, n);
+    if (!meaning.signal && !meaning.load &&
+        (!record_of_metric(name, &meaning.record) || !record_is_read(meaning.record, labels, n)))
         return SERIES_UNWANTED;
     struct label sorted[INTAKE_LABELS_MAX], more[INTAKE_LABELS_MAX];
     if (intake->cluster.n && n < INTAKE_LABELS_MAX && !labels_get(labels, n, STR("cluster")).n) {
@@ -288,7 +426,7 @@ series_id intake_series(struct intake *intake, const struct label *labels, size_
     }
     size_t kept = sorted_labels(labels, n, sorted);
     pthread_mutex_lock(&intake->lock);
-    series_id id = name_series(intake, sorted, kept, signal, metric);
+    series_id id = name_series(intake, sorted, kept, &meaning);
     pthread_mutex_unlock(&intake->lock);
     return id;
 }
@@ -319,6 +457,10 @@ void intake_append(struct intake *intake, series_id id, const time_ms *t, const 
     if (id == SERIES_UNWANTED || n == 0)
         return;
     struct series series = series_at(intake, id);
+    if (series.load) {
+        load_append(series.load, intake->in_order, intake->until, t, v, n);
+        return;
+    }
     if (series.record) {
         for (size_t i = 0; i < n; i++)
             if (is_sample(t[i], v[i]))
@@ -349,6 +491,12 @@ void intake_append(struct intake *intake, series_id id, const time_ms *t, const 
         n -= part;
     }
     pthread_mutex_unlock(&series.strip->lock);
+}
+
+void intake_in_order(struct intake *intake, struct span hours)
+{
+    intake->in_order = true;
+    intake->until = hours.to;
 }
 
 void intake_note(struct intake *intake, enum note_kind kind, struct str subject, int64_t count,

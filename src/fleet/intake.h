@@ -40,6 +40,11 @@ series_id intake_series(struct intake *intake, const struct label *labels, size_
 void intake_append(struct intake *intake, series_id id, const time_ms *t, const double *v,
                    size_t n);
 
+/* From now on each series' samples come in order of time (or repeat what was there), as servers and
+ * journals give them: samples of loads (fleet/loads.h) are then added up as they come. hours: what
+ * will be booked. Before any sample is appended; without it they are kept until the end. */
+void intake_in_order(struct intake *intake, struct span hours);
+
 /* Is any series of this metric wanted? What sources ask for, and what text decoders keep. */
 bool intake_wants_metric(struct str name);
 
@@ -49,7 +54,9 @@ enum metric_group {
     METRIC_GROUP_KUBE,    /* kube-state-metrics: read first, over a wider range */
     METRIC_GROUP_TARGETS, /* up */
     METRIC_GROUP_GPU,
-    METRIC_GROUP_WORK, /* serving counters */
+    METRIC_GROUP_WORK,  /* of inference servers */
+    METRIC_GROUP_HOSTS, /* Kubernetes' records of what runs on nodes with GPUs: read last */
+    METRIC_GROUP_LOADS, /* of processors: too many series to be read raw from a server */
 };
 struct wanted_metric {
     const char *name;

@@ -7,8 +7,8 @@
  * not fit that picture (stamps of their own, out of order) goes to the strip's list of odd samples
  * and is merged when the strip is read (strip_settle).
  *
- * Series of records (kube-state-metrics, up, serving counters) say the same for days: they are kept
- * as runs of equal values at equal distances. */
+ * Series of records (kube-state-metrics, up) say the same for days: they are kept as runs of equal
+ * values at equal distances. Loads are added up (fleet/loads.h). */
 #ifndef GPUTALLY_FLEET_INTAKE_DATA_H
 #define GPUTALLY_FLEET_INTAKE_DATA_H
 
@@ -16,10 +16,12 @@
 
 #include "fleet/intake.h"
 #include "fleet/labels.h"
+#include "fleet/loads.h"
 #include "fleet/objects.h"
 #include "fleet/settings.h"
 #include "fleet/signals.h"
 #include "util/frac.h"
+#include "util/idmap.h"
 
 /* X(NAME, "metric", "selector", group) */
 #define RECORD_TABLE(X)                                                                            \
@@ -31,6 +33,7 @@
       METRIC_GROUP_KUBE)                                                                           \
     X(NODE_ALLOCATABLE, "kube_node_status_allocatable", "resource=~\"nvidia_com_.*|amd_com_gpu\"", \
       METRIC_GROUP_KUBE)                                                                           \
+    X(NODE_TAINT, "kube_node_spec_taint", "", METRIC_GROUP_KUBE)                                   \
     X(POD_INFO, "kube_pod_info", "", METRIC_GROUP_KUBE)                                            \
     X(POD_OWNER, "kube_pod_owner", "", METRIC_GROUP_KUBE)                                          \
     X(POD_LABELS, "kube_pod_labels", "", METRIC_GROUP_KUBE)                                        \
@@ -43,6 +46,7 @@
       "resource=~\"nvidia_com_.*|amd_com_gpu|.*gpu_milli\"", METRIC_GROUP_KUBE)                    \
     X(POD_INIT_REQUESTS, "kube_pod_init_container_resource_requests",                              \
       "resource=~\"nvidia_com_.*|amd_com_gpu|.*gpu_milli\"", METRIC_GROUP_KUBE)                    \
+    X(POD_LIMITS, "kube_pod_container_resource_limits", "resource=\"cpu\"", METRIC_GROUP_HOSTS)    \
     X(POD_INIT_INFO, "kube_pod_init_container_info", "restart_policy=\"Always\"",                  \
       METRIC_GROUP_KUBE)                                                                           \
     X(REPLICASET_OWNER, "kube_replicaset_owner", "", METRIC_GROUP_KUBE)                            \
@@ -50,11 +54,14 @@
     X(NAMESPACE_LABELS, "kube_namespace_labels", "", METRIC_GROUP_KUBE)                            \
     X(NAMESPACE_ANNOTATIONS, "kube_namespace_annotations", "", METRIC_GROUP_KUBE)                  \
     X(NODE_ANNOTATIONS, "kube_node_annotations", "", METRIC_GROUP_KUBE)                            \
+    X(QUOTA, "kube_resourcequota",                                                                 \
+      "type=\"hard\",resource=~\".*nvidia.*|.*amd.com.*|pods|cpu|requests.cpu\"",                  \
+      METRIC_GROUP_KUBE)                                                                           \
     X(UP, "up", "pod!=\"\"", METRIC_GROUP_TARGETS)                                                 \
     X(GPU_INFO, "nvidia_smi_gpu_info", "", METRIC_GROUP_GPU)                                       \
-    X(GENERATION_TOKENS, "vllm:generation_tokens_total", "", METRIC_GROUP_WORK)                    \
-    X(PROMPT_TOKENS, "vllm:prompt_tokens_total", "", METRIC_GROUP_WORK)                            \
-    X(REQUESTS, "vllm:request_success_total", "", METRIC_GROUP_WORK)
+    /* the same metric as POD_REQUESTS, and kept as such: of nodes with GPUs only */               \
+    X(HOST_REQUESTS, "kube_pod_container_resource_requests", "resource=~\"cpu|memory\"",           \
+      METRIC_GROUP_HOSTS)
 
 enum record_metric {
 #define X(name, metric, match, group) RECORD_##name,
@@ -139,8 +146,9 @@ void strip_settle(struct strip *strip);
 
 struct series {
     uint64_t hash;
-    struct strip *strip;   /* a GPU signal's … */
-    struct record *record; /* … or a record's */
+    struct strip *strip;      /* a GPU signal's … */
+    struct record *record;    /* … or a record's … */
+    struct load_series *load; /* … or a load's */
     enum signal signal;
     enum signal_unit unit;
 };
@@ -219,6 +227,13 @@ struct intake {
     size_t strip_hash_room;
     struct record **records;
     size_t records_n, records_room;
+    struct meter **meters;
+    size_t meters_n, meters_room;
+    struct idmap meter_of; /* hash of spelling and the target's labels -> index of meters */
+    struct load_series **loads;
+    size_t loads_n, loads_room;
+    bool in_order;
+    time_ms until; /* where in_order: the end of the hours */
     struct object_pod *pods;
     size_t pods_n, pods_room;
     struct object_node *nodes;

@@ -33,10 +33,19 @@ struct record_list {
     const struct record **at;
     size_t n, room;
 };
-enum node_record { INFO, CREATED, LABELS, UNSCHEDULABLE, CAPACITY, ALLOCATABLE, NODE_RECORDS };
+enum node_record {
+    INFO,
+    CREATED,
+    LABELS,
+    UNSCHEDULABLE,
+    CAPACITY,
+    ALLOCATABLE,
+    TAINT,
+    NODE_RECORDS
+};
 static const enum record_metric metric_of[NODE_RECORDS] = {
-    RECORD_NODE_INFO,          RECORD_NODE_CREATED,  RECORD_NODE_LABELS,
-    RECORD_NODE_UNSCHEDULABLE, RECORD_NODE_CAPACITY, RECORD_NODE_ALLOCATABLE};
+    RECORD_NODE_INFO,     RECORD_NODE_CREATED,     RECORD_NODE_LABELS, RECORD_NODE_UNSCHEDULABLE,
+    RECORD_NODE_CAPACITY, RECORD_NODE_ALLOCATABLE, RECORD_NODE_TAINT};
 
 struct node_records {
     struct record_list of[NODE_RECORDS];
@@ -279,6 +288,31 @@ static void read_cordons(struct facts *facts, struct node *node, const struct re
     spans_normalise(&node->cordoned);
 }
 
+/* Does a taint keep pods away that do not ask for GPUs? Those of conditions, cordons and leaving
+ * come and go by themselves. */
+bool taint_keeps_away(struct str key, struct str effect)
+{
+    static const char *const passing[] = {
+        "node.kubernetes.io/", "node.cloudprovider.kubernetes.io/",
+        "ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupt", "karpenter.sh/unregistered"};
+    for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
+        if (str_starts(key, str_of(passing[i])))
+            return false;
+    return str_eq(effect, STR("NoSchedule")) || str_eq(effect, STR("NoExecute"));
+}
+
+static void read_taints(struct facts *facts, struct node *node, const struct record_list *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        const struct record *record = list->at[i];
+        facts_stamps(facts, record, &facts_watch(facts, node->cluster)->taints_known);
+        if (taint_keeps_away(names_text(facts->names, facts_label(facts, record, "key")),
+                             names_text(facts->names, facts_label(facts, record, "effect"))))
+            facts_stamps(facts, record, &node->tainted);
+    }
+    spans_normalise(&node->tainted);
+}
+
 static bool is_count(double v)
 {
     return v >= 0 && v <= RESOURCE_COUNT_MAX;
@@ -429,6 +463,7 @@ static void build_node(struct facts *facts, struct node *node, struct node_recor
     walk_lives(facts, node, records);
     read_cordons(facts, node, &records->of[UNSCHEDULABLE]);
     read_capacity(facts, node, records);
+    read_taints(facts, node, &records->of[TAINT]);
     for (size_t i = 0; i < node->lives_n; i++)
         describe_life(facts, &node->lives[i], records);
     for (size_t i = 0; i < records->of[INFO].n; i++) {
@@ -468,6 +503,8 @@ void facts_read_nodes(struct facts *facts, struct intake *intake, struct span ho
     }
     free(records);
     facts_read_observed(facts, intake);
+    for (size_t i = 0; i < facts->watches_n; i++)
+        spans_normalise(&facts->watches[i]->taints_known);
     for (size_t i = 0; i < intake->nodes_n; i++)
         facts_read_node_object(facts, &intake->nodes[i], hours);
     for (size_t i = 0; i < facts->nodes_n; i++)

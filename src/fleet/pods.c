@@ -38,12 +38,53 @@ static void set_request(struct pod_request **at, size_t *n, size_t *room,
         mem_push(*at, *n, *room, request);
 }
 
+/* What the container asks of the host, made where it is not there; NULL: too many. */
+static struct pod_host_request *host_request(struct pod *pod, name_t container)
+{
+    for (size_t i = 0; i < pod->host_n; i++)
+        if (pod->host[i].container == container)
+            return &pod->host[i];
+    if (pod->host_n == POD_REQUESTS_MAX)
+        return NULL;
+    struct pod_host_request fresh = {container, -1, -1, -1};
+    mem_push(pod->host, pod->host_n, pod->host_room, fresh);
+    return &pod->host[pod->host_n - 1];
+}
+
+#define HOST_VALUE_MAX 1e15 /* bytes or 1/1000 CPU; more is garbage */
+
+/* CPU and memory; false: the record is of another resource. */
+static bool read_host_request(struct facts *facts, struct pod *pod, const struct record *record,
+                              name_t container, struct str resource)
+{
+    bool cpu = str_eq(resource, STR("cpu")), memory = str_eq(resource, STR("memory"));
+    double value = record_value(record) * (cpu ? 1000 : 1);
+    if (!cpu && !memory)
+        return false;
+    if (record->metric == RECORD_POD_REQUESTS)
+        facts_stamps(facts, record, &facts_watch(facts, pod->cluster)->requests_known);
+    struct pod_host_request *host = host_request(pod, container);
+    if (!host || !(value >= 0 && value <= HOST_VALUE_MAX))
+        return true;
+    int64_t amount = (int64_t)(value + 0.5);
+    if (record->metric == RECORD_POD_LIMITS)
+        host->limit_mcpu = amount;
+    else if (cpu)
+        host->mcpu = amount;
+    else
+        host->memory_bytes = amount;
+    return true;
+}
+
 static void read_request(struct facts *facts, struct pod *pod, const struct record *record)
 {
     double value = record_value(record);
     struct pod_request request = {facts_label(facts, record, "container"),
                                   facts_label(facts, record, "resource"), 0};
     struct str resource = names_text(facts->names, request.resource);
+    if (record->metric != RECORD_POD_INIT_REQUESTS &&
+        read_host_request(facts, pod, record, request.container, resource))
+        return;
     if (resource_fraction(resource, value, &pod->fraction))
         return;
     if (!resource_is_gpu(resource) || !(value >= 0 && value <= RESOURCE_COUNT_MAX))
@@ -53,6 +94,27 @@ static void read_request(struct facts *facts, struct pod *pod, const struct reco
         set_request(&pod->initial, &pod->initial_n, &pod->initial_room, request);
     else
         set_request(&pod->requests, &pod->requests_n, &pod->requests_room, request);
+}
+
+/* The time for which a record says 1. */
+static void push_covered(struct facts *facts, const struct pod *pod, const struct record *record,
+                         struct spans *out)
+{
+    const struct watch *watch = facts_watch(facts, pod->cluster);
+    for (size_t k = 0; k < record->n; k++)
+        for (uint32_t j = 0; record->runs[k].v == 1 && j < record->runs[k].n; j++) {
+            time_ms t = record->runs[k].t0 + record->runs[k].dt * (time_ms)j;
+            spans_push(out, watch_start(watch, facts->settings, t), t);
+        }
+}
+
+static void read_priority(struct facts *facts, struct pod *pod, const struct record *record)
+{
+    name_t priority = facts_label(facts, record, "priority_class");
+    if (priority == NAME_NONE)
+        return;
+    pod->priority = priority;
+    facts_stamps(facts, record, &facts_watch(facts, pod->cluster)->priorities_known);
 }
 
 static void read_record(struct facts *facts, const struct record *record)
@@ -72,6 +134,9 @@ static void read_record(struct facts *facts, const struct record *record)
     case RECORD_POD_INFO:
         node = facts_label(facts, record, "node");
         pod->node = node != NAME_NONE ? node : pod->node;
+        if (node == NAME_NONE)
+            push_covered(facts, pod, record, &pod->pending);
+        read_priority(facts, pod, record);
         break;
     case RECORD_POD_OWNER:
         pod->owner_kind = facts_label(facts, record, "owner_kind");
@@ -94,15 +159,9 @@ static void read_record(struct facts *facts, const struct record *record)
     case RECORD_POD_COMPLETION:
         pod->end = time_of_seconds(record_value(record));
         break;
-    case RECORD_POD_PHASE: {
-        const struct watch *watch = facts_watch(facts, pod->cluster);
-        for (size_t k = 0; k < record->n; k++)
-            for (uint32_t j = 0; record->runs[k].v == 1 && j < record->runs[k].n; j++) {
-                time_ms t = record->runs[k].t0 + record->runs[k].dt * (time_ms)j;
-                spans_push(&pod->not_holding, watch_start(watch, facts->settings, t), t);
-            }
+    case RECORD_POD_PHASE:
+        push_covered(facts, pod, record, &pod->not_holding);
         break;
-    }
     case RECORD_POD_INIT_INFO:
         mem_push(pod->sidecars, pod->sidecars_n, pod->sidecars_room,
                  facts_label(facts, record, "container"));
@@ -232,6 +291,7 @@ static void settle_life(struct facts *facts, struct pod *pod)
     if (pod->object_finished)
         spans_push(&pod->not_holding, TIME_MIN, TIME_MAX);
     spans_normalise(&pod->not_holding);
+    spans_normalise(&pod->pending);
     spans_without((struct span){pod->since, pod->until}, &pod->not_holding, &pod->counted);
 }
 
@@ -316,6 +376,10 @@ void facts_read_pods(struct facts *facts, struct intake *intake)
         if (pod->node != NAME_NONE)
             idmap_set(&facts->pod_node, IDKEY(pod->cluster, pod->name), pod->node);
     }
+    for (size_t i = 0; i < facts->watches_n; i++) {
+        spans_normalise(&facts->watches[i]->requests_known);
+        spans_normalise(&facts->watches[i]->priorities_known);
+    }
     index_names(facts);
 }
 
@@ -361,7 +425,7 @@ void facts_pods_on_nodes(struct facts *facts)
 {
     for (size_t i = 0; i < facts->pods_n; i++) {
         const struct pod *pod = &facts->pods[i];
-        if (pod->node == NAME_NONE || !(pod->requests_n || pod->named || pod->devices_n))
+        if (pod->node == NAME_NONE || !pod_wants_gpus(pod))
             continue;
         struct node *node = facts_find_node(facts, pod->cluster, pod->node);
         if (node)

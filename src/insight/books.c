@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "insight/books_load.h"
+
 #include "fleet/catalogue.h"
 #include "fleet/intake.h"
 
@@ -430,6 +432,8 @@ enum err books_read(struct store *store, struct span window, const struct thresh
     else
         thresholds_defaults(&books->thresholds);
     enum err code = query_rows(store, window, take_rows, &reading, err);
+    if (!code)
+        code = books_read_loads(books, store, window, err);
     if (books->window.from >= books->window.to)
         books->window = window;
     free(reading.cells.slots);
@@ -455,6 +459,7 @@ void books_free(struct books *books)
     free(books->cells);
     free(books->workloads);
     free(books->nodes);
+    free(books->namespaces);
     free(books->wishes);
     free(books);
 }

@@ -10,6 +10,8 @@
 
 #include <stdlib.h>
 
+#include "ledger/engine.h"
+
 #define MAGIC "gputally-carry-1\n"
 #define CARRY_LABELS_MAX INTAKE_LABELS_MAX
 #define SILENT_MAX_MS (30 * DAY_MS) /* a device that said nothing for so long is forgotten */
@@ -172,8 +174,7 @@ static bool ends_until(const struct record *record, time_ms at, time_ms t[2], do
     return false;
 }
 
-/* Is the record one that the next slice would not find by itself? Lives of unknown start, and work
- * counters, whose increase reaches back to their last sample. */
+/* Is the record one that the next slice would not find by itself? Lives of unknown start. */
 static bool record_is_carried(const struct facts *facts, const struct record *record, time_ms at)
 {
     switch (record->metric) {
@@ -197,9 +198,6 @@ static bool record_is_carried(const struct facts *facts, const struct record *re
         return pod->scheduled == TIME_MIN && pod->start == TIME_MIN && pod->since <= at &&
                at < pod->until;
     }
-    case RECORD_GENERATION_TOKENS:
-    case RECORD_PROMPT_TOKENS:
-    case RECORD_REQUESTS:
     case RECORD_UP:
     case RECORD_GPU_INFO:
         return true;
@@ -249,6 +247,28 @@ static void write_records(const struct intake *intake, const struct facts *facts
     idmap_release(&written);
 }
 
+/* The next increase of a counter reaches back to its last sample. Hosts have hundreds of series,
+ * and what the next slice reads of the time before it has their last samples, but where the target
+ * fell silent: only such are carried. */
+static void write_loads(const struct intake *intake, const struct facts *facts, time_ms at,
+                        time_ms reach, struct strbuf *out)
+{
+    for (size_t i = 0; i < intake->loads_n; i++) {
+        const struct load_series *series = intake->loads[i];
+        time_ms t;
+        double v;
+        bool many = series->meter->name->group != LOAD_GROUP_SERVING;
+        if (!load_last(series, at, &t, &v) || at - t > SILENT_MAX_MS || (many && t >= at - reach))
+            continue;
+        strbuf_addc(out, 'R');
+        put_text(out, names_text(facts->names, series->metric));
+        put_labels(out, facts->names, series->labels, series->labels_n);
+        put_u32(out, 1);
+        put_i64(out, t);
+        strbuf_add(out, (struct str){(const char *)&v, sizeof v});
+    }
+}
+
 void carry_write(const struct intake *intake, const struct facts *facts, time_ms at,
                  struct strbuf *out)
 {
@@ -260,6 +280,9 @@ void carry_write(const struct intake *intake, const struct facts *facts, time_ms
     }
     write_strips(intake, facts, at, out);
     write_records(intake, facts, at, out);
+    struct span kube, gpu;
+    engine_reach(facts->settings, (struct span){at, at}, &kube, &gpu);
+    write_loads(intake, facts, at, at - gpu.from, out);
 }
 
 /* ------------------------------------------------------------------ reading */

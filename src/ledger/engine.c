@@ -10,6 +10,7 @@
 #include "fleet/exempt.h"
 #include "ledger/carry.h"
 #include "ledger/holders.h"
+#include "ledger/load_book.h"
 #include "ledger/node_book.h"
 #include "ledger/work.h"
 
@@ -55,6 +56,13 @@ void intake_stats(const struct intake *intake, struct engine_stats *ret)
             ret->samples += intake->records[i]->runs[k].n;
         ret->peak_bytes += intake->records[i]->room * sizeof(struct run);
     }
+    for (size_t i = 0; i < intake->loads_n; i++) {
+        ret->samples += intake->loads[i]->taken;
+        ret->peak_bytes += intake->loads[i]->room * sizeof(struct load_sample);
+    }
+    for (size_t i = 0; i < intake->meters_n; i++)
+        ret->peak_bytes += intake->meters[i]->bins_room * sizeof(struct load_bin) +
+                           intake->meters[i]->readings_room * sizeof(struct load_reading);
 }
 
 /* ------------------------------------------------------------------ threads */
@@ -63,6 +71,7 @@ struct engine {
     struct facts *facts;
     struct devices devices;
     struct sightings sightings;
+    struct load_book loads;
     struct work_book work;
     const struct node **nodes; /* in order */
     struct span hours;
@@ -100,11 +109,13 @@ static void *book_nodes(void *context)
         struct node_book_result result = {0};
         node_book(engine->facts, &engine->sightings, engine->nodes[i], engine->hours,
                   engine->options, &result);
+        load_book_machine(&engine->loads, engine->nodes[i], &result.batch);
         pthread_mutex_lock(&engine->lock);
         while (engine->turn != i)
             pthread_cond_wait(&engine->turn_came, &engine->lock);
         if (result.batch.rows_n) {
             work_place(&engine->work, &result.batch);
+            load_book_holders(&engine->loads, &result.batch);
             engine->emit(engine->context, &result.batch);
         }
         for (size_t k = 0; k < result.late_n; k++)
@@ -177,7 +188,8 @@ static void note_frozen(struct engine *engine, struct row_batch *batch)
     }
 }
 
-static void emit_notes(struct engine *engine, const struct intake *intake)
+/* What is of no node: notes, workloads, namespaces. */
+static void emit_rest(struct engine *engine, const struct intake *intake)
 {
     struct names *names = engine->facts->names;
     struct row_batch batch = {.names = names, .hours = engine->hours};
@@ -223,7 +235,9 @@ static void emit_notes(struct engine *engine, const struct intake *intake)
         put_note(&batch, names, NOTE_PARTIAL, NAME_NONE, (int64_t)intake->refused,
                  "series over the limits of a slice were left out");
     note_exempt(engine, intake, &batch);
-    if (batch.notes_n)
+    load_book_workloads(&engine->loads, &batch);
+    load_book_namespaces(&engine->loads, &batch);
+    if (batch.notes_n || batch.workload_hours_n || batch.namespace_hours_n)
         engine->emit(engine->context, &batch);
     row_batch_release(&batch);
 }
@@ -268,23 +282,25 @@ enum err engine_book(struct intake *intake, struct span hours, const struct engi
                             .context = context};
     pthread_mutex_init(&engine.lock, NULL);
     pthread_cond_init(&engine.turn_came, NULL);
+    load_book_init(&engine.loads, engine.facts, intake, hours);
     devices_gather(&engine.devices, engine.facts, intake);
     if (ret_carry)
         carry_write(intake, engine.facts, hours.to, ret_carry);
     on_all_threads(&engine, build_devices);
     drop_silent(&engine.devices);
     holders_prepare(engine.facts, &engine.devices, &engine.sightings);
-    work_gather(&engine.work, engine.facts, intake, hours);
+    work_gather(&engine.work, &engine.loads);
     engine.nodes = mem_alloc((engine.facts->nodes_n + 1) * sizeof *engine.nodes);
     for (size_t i = 0; i < engine.facts->nodes_n; i++)
         engine.nodes[i] = &engine.facts->nodes[i];
     qsort_r(engine.nodes, engine.facts->nodes_n, sizeof *engine.nodes, by_cluster_and_name,
             engine.facts->names);
     on_all_threads(&engine, book_nodes);
-    emit_notes(&engine, intake);
+    emit_rest(&engine, intake);
     free(engine.nodes);
     free(engine.late);
     work_release(&engine.work);
+    load_book_release(&engine.loads);
     sightings_release(&engine.sightings);
     devices_release(&engine.devices);
     facts_free(engine.facts);

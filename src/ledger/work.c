@@ -2,27 +2,13 @@
 
 #include <stdlib.h>
 
-#define COUNTER_MAX 1e15 /* what is above is no count of tokens */
-#define DONE_MAX INT64_C(1000000000000000000)
+static const enum load load_of[WORK_COUNT] = {
+    [WORK_GENERATION_TOKENS] = LOAD_GENERATION_TOKENS,
+    [WORK_PROMPT_TOKENS] = LOAD_PROMPT_TOKENS,
+    [WORK_REQUESTS] = LOAD_REQUESTS,
+};
 
-static bool counter_of(enum record_metric metric, enum work *ret)
-{
-    switch (metric) {
-    case RECORD_GENERATION_TOKENS:
-        *ret = WORK_GENERATION_TOKENS;
-        return true;
-    case RECORD_PROMPT_TOKENS:
-        *ret = WORK_PROMPT_TOKENS;
-        return true;
-    case RECORD_REQUESTS:
-        *ret = WORK_REQUESTS;
-        return true;
-    default:
-        return false;
-    }
-}
-
-static void add(struct work_book *book, struct idkey key, enum work work, double increase)
+static void add(struct work_book *book, struct idkey key, enum work work, int64_t increase)
 {
     bool fresh;
     uint32_t at = idmap_add(&book->by_pod, key, (uint32_t)book->n, &fresh);
@@ -31,39 +17,32 @@ static void add(struct work_book *book, struct idkey key, enum work work, double
         mem_push(book->entries, book->n, book->room, entry);
     }
     int64_t *done = &book->entries[at].done[work];
-    if (increase > 0 && *done < DONE_MAX)
-        *done += (int64_t)increase;
+    if (__builtin_add_overflow(*done, increase, done))
+        *done = INT64_MAX;
 }
 
-void work_gather(struct work_book *book, const struct facts *facts, const struct intake *intake,
-                 struct span hours)
+/* Increases of a pod's counter, each five minutes from the meter that is taken for them. */
+static void gather_pod(struct work_book *book, const struct load_book *loads,
+                       const struct meter_list *list, enum work work)
 {
-    for (size_t i = 0; i < intake->records_n; i++) {
-        const struct record *record = intake->records[i];
-        enum work work;
-        if (!counter_of(record->metric, &work))
-            continue;
-        struct idkey key =
-            IDKEY(0, facts_label(facts, record, "cluster"), facts_label(facts, record, "namespace"),
-                  facts_label(facts, record, "pod"));
-        bool has = false;
-        double before = 0;
-        for (size_t k = 0; k < record->n; k++)
-            for (uint32_t j = 0; j < record->runs[k].n; j++) {
-                time_ms t = record->runs[k].t0 + record->runs[k].dt * (time_ms)j;
-                double now = record->runs[k].v;
-                if (!(now >= 0 && now < COUNTER_MAX))
-                    break; /* no count: the next one reaches back over it */
-                double increase = now >= before ? now - before : now; /* a reset starts from 0 */
-                time_ms hour = hour_floor(t - 1);
-                if (has && hour >= hours.from && hour < hours.to) {
-                    key.part[0] = (uint32_t)(hour / HOUR_MS);
-                    add(book, key, work, increase);
-                }
-                has = true;
-                before = now;
-            }
-    }
+    const uint32_t *pod = list->key.part;
+    for (size_t i = 0; i < list->n; i++)
+        for (size_t k = 0; k < list->at[i]->bins_n; k++) {
+            const struct load_bin *bin = &list->at[i]->bins[k];
+            time_ms hour = hour_floor(bin->slot * LOAD_SLOT_MS);
+            if (hour >= loads->hours.from && hour < loads->hours.to &&
+                load_list_bin(list, bin->slot) == bin)
+                add(book, IDKEY((uint32_t)(hour / HOUR_MS), pod[0], pod[1], pod[2]), work,
+                    bin->sum);
+        }
+}
+
+void work_gather(struct work_book *book, const struct load_book *loads)
+{
+    for (size_t i = 0; i < loads->lists_n; i++)
+        for (int work = 0; work < WORK_COUNT; work++)
+            if (!loads->lists[i].of_node && loads->lists[i].key.part[3] == (uint32_t)load_of[work])
+                gather_pod(book, loads, &loads->lists[i], (enum work)work);
 }
 
 void work_place(struct work_book *book, struct row_batch *batch)

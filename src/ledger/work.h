@@ -3,8 +3,7 @@
 #ifndef GPUTALLY_LEDGER_WORK_H
 #define GPUTALLY_LEDGER_WORK_H
 
-#include "fleet/facts.h"
-#include "ledger/row.h"
+#include "ledger/load_book.h"
 
 struct work_book {
     struct idmap by_pod; /* hour, cluster, namespace, pod -> index of entries */
@@ -14,8 +13,7 @@ struct work_book {
     } * entries;
     size_t n, room;
 };
-void work_gather(struct work_book *book, const struct facts *facts, const struct intake *intake,
-                 struct span hours);
+void work_gather(struct work_book *book, const struct load_book *loads);
 /* Give a node's rows (in order; nodes in order of cluster and name) what is theirs. */
 void work_place(struct work_book *book, struct row_batch *batch);
 /* Increases of hours that no row took, by counter. */

@@ -20,7 +20,7 @@ static bool is_observation(const struct wanted_metric *metric)
 
 static bool is_request(const struct wanted_metric *metric)
 {
-    return strstr(metric->name, "_resource_requests") != NULL;
+    return metric->group == METRIC_GROUP_KUBE && strstr(metric->name, "_resource_requests") != NULL;
 }
 
 /* Of pods and what owns them, of which a cluster may have many that no GPU is concerned with. */
@@ -114,7 +114,8 @@ static void ask(struct prometheus_run *run, const struct question *question)
     struct plan_lane *lanes = mem_zalloc(wanted_n, sizeof *lanes);
     struct arena arena = {0};
     for (size_t i = 0; i < wanted_n; i++) {
-        if (!is_present(run->prometheus, i) || !question->wants(&wanted[i]))
+        if (!is_present(run->prometheus, i) || !question->wants(&wanted[i]) ||
+            wanted[i].group == METRIC_GROUP_LOADS)
             continue;
         struct span range = {question->first, question->last};
         if (question->near)
