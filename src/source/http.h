@@ -24,6 +24,7 @@
 struct http_site_options {
     const char *url; /* http(s)://[user:password@]host[:port][/prefix] */
     const char *bearer_token_file, *user, *password_file;
+    const char *password; /* instead of its file */
     /* asked for before each try, instead of the file: *ret is the token, which is freed, or NULL */
     enum err (*token)(void *context, char **ret, struct error *err);
     void *token_context;

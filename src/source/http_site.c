@@ -174,6 +174,10 @@ enum err http_site_new(const struct http_site_options *options, struct http_site
         free(site->user);
         site->user = str_dup(str_of(options->user));
     }
+    if (options->password) {
+        free(site->password);
+        site->password = str_dup(str_of(options->password));
+    }
     site->password_file = dup_or_null(options->password_file);
     site->bearer_token_file = dup_or_null(options->bearer_token_file);
     site->client_cert = dup_or_null(options->client_cert);
