@@ -15,7 +15,6 @@
 #include "util/str.h"
 
 #define TARGETS_MAX (1u << 16)
-#define TARGETS_FILE_MAX ((size_t)16 << 20)
 #define TARGETS_LABELS_MAX 64
 #define TARGETS_REFRESH_MS ((time_ms)5000) /* files are looked at this often */
 #define SCRAPE_INTERVAL_MS ((time_ms)15000)
@@ -60,7 +59,8 @@ void targets_free(struct targets *targets); /* lists live on; NULL is fine */
  * (what fits is taken). */
 enum err targets_set(struct targets *targets, const char *job, const char *provider,
                      const struct target_found *found, size_t n, struct error *err);
-/* Look at the files, where TARGETS_REFRESH_MS have passed; the scraper does. */
+/* Look at the files, where TARGETS_REFRESH_MS have passed (a file is at most CONFIG_FILE_MAX
+ * bytes); the scraper does. */
 void targets_refresh(struct targets *targets);
 
 struct target_job {
