@@ -14,8 +14,8 @@
 #define GPUTALLY_SERVE_API_H
 
 #include "fleet/config.h"
-#include "insight/finding.h"
 #include "serve/http.h"
+#include "util/money.h"
 
 /* ---- what the service knows ---- */
 
@@ -69,11 +69,9 @@ struct service_stats {
 /* Borrowed until api_configure has replaced it or api_free was called. */
 struct api_settings {
     const struct config *config;
-    const char *title;    /* what a report is called where no cluster has a name; NULL: none */
-    const char *tz;       /* NULL: UTC */
-    const char *currency; /* "USD" */
-    const struct exemption *exemptions;
-    size_t exemptions_n;
+    const char *title;     /* what a report is called where no cluster has a name; NULL: none */
+    const char *tz;        /* NULL: UTC */
+    const char *currency;  /* "USD" */
     bool has_sources;      /* it collects: list prices are said to be list prices */
     bool settings_changed; /* hours were booked with other settings */
     size_t metric_teams;   /* teams that /metrics tells apart; 0: 50. The rest is "other" */

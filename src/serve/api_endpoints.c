@@ -4,12 +4,23 @@
 
 #define PARAMETERS(...) ((const struct api_parameter[]){__VA_ARGS__, {0}})
 
+#define SUBJECTS                                                                                   \
+    {"cluster", false, "only of this cluster"}, {"node", false, "only of this node"},              \
+        {"device", false, "only of this GPU (its UUID)"}, {"team", false, "only of this team"},    \
+        {"namespace", false, "only of this namespace"},                                            \
+        {"workload", false, "only of this workload (Kind/name)"},                                  \
+        {"pod", false, "only of this pod"}, {"model", false, "only of this GPU model"},            \
+    {                                                                                              \
+        "pool", false, "only of this pool"                                                         \
+    }
+
 const struct api_endpoint api_endpoints[] = {
     {
         .pattern = "/api/v1/meta",
         .summary =
             "what there is to ask for: figures, categories, keys, rules, the ledger's extent",
         .schema = "Meta",
+        .takes = TAKES_WINDOW,
         .write = api_meta,
     },
     {
@@ -25,10 +36,108 @@ const struct api_endpoint api_endpoints[] = {
         .summary = "what changed between two windows; as gputally diff --output json prints it",
         .schema = "Diff",
         .takes = TAKES_WINDOW | TAKES_BY | TAKES_FILTER | TAKES_LIMIT,
-        .parameters =
-            PARAMETERS({"a", false, "the window before"}, {"b", false, "the window after"}),
+        .parameters = PARAMETERS({"a", false, "the window before"},
+                                 {"b", false, "the window after; without a, a is the time before"}),
         .cached = true,
         .write = api_diff,
+    },
+    {
+        .pattern = "/api/v1/findings",
+        .summary = "what to do about it; as gputally recommend --output json prints it",
+        .schema = "Findings",
+        .takes = TAKES_WINDOW | TAKES_BY | TAKES_LIMIT,
+        .cached = true,
+        .write = api_findings,
+    },
+    {
+        .pattern = "/api/v1/explain",
+        .summary = "where a finding comes from, as text and in sections",
+        .schema = "Explain",
+        .takes = TAKES_WINDOW,
+        .parameters = PARAMETERS({"of", true, "id or subject of a finding"}),
+        .cached = true,
+        .write = api_explain,
+    },
+    {
+        .pattern = "/api/v1/idle",
+        .summary = "the idle scan; as gputally idle --output json prints it",
+        .schema = "Idle",
+        .takes = TAKES_WINDOW,
+        .parameters = PARAMETERS({"days", false, "complete days that are judged; 7"},
+                                 {"power", false, "auto, or a share of the power limit: 15%"}),
+        .cached = true,
+        .unviewed = true,
+        .write = api_idle,
+    },
+    {
+        .pattern = "/api/v1/doctor",
+        .summary = "which data cannot be trusted; as gputally doctor --output json prints it",
+        .schema = "Doctor",
+        .takes = TAKES_WINDOW,
+        .cached = true,
+        .write = api_doctor,
+    },
+    {
+        .pattern = "/api/v1/fleet",
+        .summary = "the picture of the fleet: a letter for every GPU and hour",
+        .schema = "Fleet",
+        .takes = TAKES_WINDOW,
+        .cached = true,
+        .write = api_fleet,
+    },
+    {
+        .pattern = "/api/v1/fleet/cell",
+        .summary = "who held a GPU in an hour",
+        .schema = "Cell",
+        .parameters = PARAMETERS(
+            {"device", true, "the GPU's UUID"}, {"hour", true, "RFC 3339, somewhere in the hour"},
+            {"cluster", false, "only of this cluster"}, {"node", false, "only of this node"}),
+        .cached = true,
+        .write = api_fleet_cell,
+    },
+    {
+        .pattern = "/api/v1/series",
+        .summary = "figures over time, for charts",
+        .schema = "Series",
+        .takes = TAKES_WINDOW | TAKES_FILTER,
+        .parameters = PARAMETERS({"step", false, "hour or day; hour"}, SUBJECTS),
+        .cached = true,
+        .write = api_series,
+    },
+    {
+        .pattern = "/api/v1/gpus",
+        .summary = "the GPUs now: who holds them and what they do",
+        .schema = "Gpus",
+        .write = api_gpus,
+    },
+    {
+        .pattern = "/api/v1/workload",
+        .summary = "a workload: its pods over time, figures and findings",
+        .schema = "Subject",
+        .takes = TAKES_WINDOW,
+        .parameters =
+            PARAMETERS({"namespace", true, "its namespace"}, {"workload", true, "Kind/name"},
+                       {"cluster", false, "its cluster"}),
+        .cached = true,
+        .write = api_workload,
+    },
+    {
+        .pattern = "/api/v1/node",
+        .summary = "a node: its holders over time, figures and findings",
+        .schema = "Subject",
+        .takes = TAKES_WINDOW,
+        .parameters = PARAMETERS({"node", true, "its name"}, {"cluster", false, "its cluster"}),
+        .cached = true,
+        .write = api_node,
+    },
+    {
+        .pattern = "/api/v1/gpu",
+        .summary = "a GPU: its holders over time, figures and findings",
+        .schema = "Subject",
+        .takes = TAKES_WINDOW,
+        .parameters = PARAMETERS({"device", true, "its UUID"}, {"cluster", false, "its cluster"}),
+        .cached = true,
+        .write = api_gpu,
     },
 };
 const size_t api_endpoints_n = sizeof api_endpoints / sizeof *api_endpoints;

@@ -9,6 +9,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "insight/exempt.h"
+#include "insight/recommend.h"
 #include "query/query.h"
 #include "serve/api.h"
 #include "serve/cache.h"
@@ -127,6 +129,16 @@ void json_string(struct strbuf *out, struct str text);  /* quoted */
 void json_or_null(struct strbuf *out, struct str text); /* empty: null */
 void json_money(struct strbuf *out, money_t amount);    /* quoted decimal */
 void json_time(struct strbuf *out, time_ms t);          /* quoted; TIME_MIN: null */
+
+/* Findings of a window, through the lens; released also after an error. */
+struct found {
+    struct books *books;
+    struct findings *findings;
+    struct exemptions exemptions;
+};
+enum err found_read(struct api_call *call, struct span window, struct found *ret,
+                    struct error *err);
+void found_release(struct found *found);
 
 /* Endpoints, by file. */
 enum err api_meta(struct api_call *call, struct strbuf *out, struct error *err);

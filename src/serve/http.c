@@ -64,6 +64,8 @@ enum err http_server_new(const struct http_options *options, struct http_server 
     if (code == ERR_OK)
         code = http_listen(server, err);
     if (code != ERR_OK) {
+        if (options->auth) /* the caller's still */
+            server->auth = NULL;
         http_server_stop(server, 0);
         return code;
     }
