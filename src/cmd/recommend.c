@@ -4,6 +4,7 @@
 #include "cmd/cmd.h"
 #include "cmd/flow.h"
 #include "cmd/output.h"
+#include "cmd/patch.h"
 #include "report/findings.h"
 
 struct run {
@@ -102,6 +103,18 @@ static enum err read_options(const struct options *options, struct findings_repo
     return code == ERR_OK ? flow_format(options, ret_format, err) : code;
 }
 
+static enum err write_patches(const struct options *options, const struct findings_report *report,
+                              struct error *err)
+{
+    const char *folder = options_text(options, OPTION_PATCH);
+    if (!folder)
+        return ERR_OK;
+    struct patch_set *set = patch_new(report);
+    enum err code = patch_write(set, folder, options_switch(options, OPTION_QUIET), err);
+    patch_free(set);
+    return code;
+}
+
 int cmd_recommend(const struct options *options)
 {
     struct run run;
@@ -119,6 +132,9 @@ int cmd_recommend(const struct options *options)
         report.findings = run.findings;
         report.title = run.flow.title;
         report.currency = run.flow.currency;
+        code = write_patches(options, &report, &err);
+    }
+    if (code == ERR_OK) {
         findings_render(&report, format, &text);
         code = print(&text, &err);
     }

@@ -220,6 +220,7 @@ static void add_useless(const struct books *books, struct book_cell *cell, const
 static void add_row(const struct books *books, struct book_cell *cell, const struct row *row)
 {
     cell->facts = row->facts;
+    cell->container = row->key.container;
     cell->last = row->key.hour + HOUR_MS;
     cell->cost += row->cost;
     for (int c = 0; c < CATEGORY_COUNT; c++)
@@ -372,6 +373,7 @@ static void add_cell(struct book_workload *of, const struct book_cell *cell)
     if (cell->last >= sum->last) {
         sum->last = cell->last;
         sum->facts = cell->facts;
+        sum->container = cell->container;
     }
     sum->cost += cell->cost;
     for (int c = 0; c < CATEGORY_COUNT; c++)

@@ -14,6 +14,7 @@
 
 struct book_cell {
     name_t cluster, node, device, instance, namespace; /* namespace NAME_NONE: unheld */
+    name_t container;                                  /* the last row's */
     struct row_facts facts;                            /* the last row's */
     time_ms first, last; /* begin of the first, end of the last hour */
     money_t cost, category[CATEGORY_COUNT];

@@ -19,6 +19,14 @@ struct evidence {
 };
 #define EVIDENCE_MAX 12
 
+/* What the action is, for whoever writes it down as a change (report/patch.h). */
+enum remedy {
+    REMEDY_WORDS,         /* nothing beyond action and command */
+    REMEDY_STOP,          /* the workload stops; it begins again when somebody wants it */
+    REMEDY_MIG,           /* its pods ask for `target`, "nvidia.com/mig-1g.10gb" */
+    REMEDY_INSTANCE_TYPE, /* its pods run on machines of the type `target` */
+};
+
 /* A saving a month on a cell; kept: what it still costs afterwards, so that nobody else can save
  * it. */
 struct claim {
@@ -38,11 +46,13 @@ struct finding {
     enum confidence confidence;
     struct str reasons;               /* of the confidence */
     struct str risk, action, command; /* command may be empty */
-    struct str arithmetic;            /* how the saving comes about */
-    struct str price;                 /* price row and its source */
-    struct str joined;                /* what was claimed by others; empty */
-    struct str exempt;                /* why it is to be left alone; empty: it is not */
-    struct str ended;                 /* an exemption that has ended; empty: none */
+    enum remedy remedy;
+    struct str target;     /* of the remedy */
+    struct str arithmetic; /* how the saving comes about */
+    struct str price;      /* price row and its source */
+    struct str joined;     /* what was claimed by others; empty */
+    struct str exempt;     /* why it is to be left alone; empty: it is not */
+    struct str ended;      /* an exemption that has ended; empty: none */
     struct evidence evidence[EVIDENCE_MAX];
     size_t evidence_n;
     struct claim *claims;
@@ -58,7 +68,7 @@ struct refusal {
 struct findings {
     const struct books *books;
     const struct exemptions *exemptions; /* borrowed; NULL: none were asked for */
-    const char *currency;  /* of the ledger; borrowed */
+    const char *currency;                /* of the ledger; borrowed */
     struct finding *items; /* after recommend(): by saving, month, id; exempt ones last */
     size_t n, room;
     size_t exempt_n; /* the last ones of n */

@@ -134,6 +134,7 @@ void rule_idle_workload(const struct books *books, struct findings *findings)
             continue;
         struct finding *finding = found(books, findings, of, RULE_IDLE_WORKLOAD);
         finding->since = since;
+        finding->remedy = stop ? REMEDY_STOP : REMEDY_WORDS;
         finding->action = stop ? STR("stop it, or scale it to zero, once its holder has said that "
                                      "it does not work on the "
                                      "CPU")
@@ -159,6 +160,7 @@ void rule_idle_notebook(const struct books *books, struct findings *findings)
         bool stop = may_be_stopped(books, of, RULE_IDLE_NOTEBOOK, &since);
         struct finding *finding = found(books, findings, of, RULE_IDLE_NOTEBOOK);
         finding->since = stop ? since : TIME_MIN;
+        finding->remedy = stop ? REMEDY_STOP : REMEDY_WORDS;
         finding->action =
             stop ? STR("stop it, and turn on culling of idle notebooks")
                  : STR("turn on culling after an hour without work; share the GPU by time-slicing "

@@ -236,6 +236,8 @@ static void found(const struct books *books, struct findings *findings, struct c
     finding->depends =
         STR("the other workloads of its pool moving too, the GPUs being partitioned, "
             "and the pool shrinking by the GPUs that come free");
+    finding->remedy = REMEDY_MIG;
+    finding->target = of->profile->resource;
     finding->action = finding_text(findings, "ask for %.*s: 1 in place of nvidia.com/gpu: 1",
                                    STR_ARG(of->profile->resource));
     finding->risk = STR("medium: less memory and compute than it has now; bursts shorter than a "

@@ -71,6 +71,7 @@ static void say(const struct books *books, struct findings *findings, struct fin
     finding->arithmetic = finding_text(
         findings, "what its GPUs cost, at the pace of %.*s since %.*s, for 730 h",
         STR_ARG(finding_money(findings, sum->cost)), STR_ARG(finding_time(findings, sum->first)));
+    finding->remedy = REMEDY_STOP;
     finding->action = STR("scale it to zero, and let requests start it again (KEDA, Knative); or "
                           "put its model beside others on one server");
     finding->depends = STR("its freed GPUs being used by others, or their nodes removed");
