@@ -132,14 +132,14 @@ static void write_sections(struct str text, struct strbuf *out)
         }
         if (!open) {
             strbuf_add(out, str_of(any ? ", {\"title\": " : "{\"title\": "));
-            json_string(out, line);
+            api_put_string(out, line);
             strbuf_add(out, STR(", \"lines\": ["));
             open = any = true;
             lines = 0;
             continue;
         }
         strbuf_add(out, str_of(lines++ ? ", " : ""));
-        json_string(out, line);
+        api_put_string(out, line);
     }
     strbuf_add(out, str_of(open ? "]}]" : "]"));
 }
@@ -161,9 +161,9 @@ enum err api_explain(struct api_call *call, struct strbuf *out, struct error *er
                          STR_ARG(what));
     if (code == ERR_OK) {
         strbuf_add(out, STR("{\"schema\": \"gputally.explain/1\", \"of\": "));
-        json_string(out, what);
+        api_put_string(out, what);
         strbuf_add(out, STR(", \"text\": "));
-        json_string(out, strbuf_str(&text));
+        api_put_string(out, strbuf_str(&text));
         write_sections(strbuf_str(&text), out);
         strbuf_add(out, STR("}\n"));
     }

@@ -30,7 +30,7 @@ struct writing {
 static void add_text(struct strbuf *out, const char *name, struct str text)
 {
     strbuf_addf(out, "\"%s\": ", name);
-    json_or_null(out, text);
+    api_put_or_null(out, text);
     strbuf_add(out, STR(", "));
 }
 
@@ -83,13 +83,13 @@ static bool write_gpu(void *context, const struct live_gpu *gpu)
     add_nano(out, "power_w", gpu->power_mw < 0 ? -1 : gpu->power_mw * 1000000);
     strbuf_add(out, STR("\"price_hour\": "));
     if (gpu->price_hour > 0)
-        json_money(out, gpu->price_hour);
+        api_put_money(out, gpu->price_hour);
     else
         strbuf_add(out, STR("null"));
     strbuf_add(out, STR(", \"idle_since\": "));
-    json_time(out, gpu->idle_since);
+    api_put_time(out, gpu->idle_since);
     strbuf_add(out, STR(", \"at\": "));
-    json_time(out, gpu->at);
+    api_put_time(out, gpu->at);
     strbuf_addc(out, '}');
     return true;
 }

@@ -46,9 +46,9 @@ void api_readyz(void *context, const struct http_request *request, struct http_a
     strbuf_addf(&answer->body, "{\"ready\": %s, \"checks\": [", ok ? "true" : "false");
     for (size_t i = 0; i < n && may_see; i++) {
         strbuf_add(&answer->body, str_of(i ? ", {\"name\": " : "{\"name\": "));
-        json_string(&answer->body, str_of(checks[i].name));
+        api_put_string(&answer->body, str_of(checks[i].name));
         strbuf_addf(&answer->body, ", \"ok\": %s, \"why\": ", checks[i].ok ? "true" : "false");
-        json_or_null(&answer->body, checks[i].ok ? STR_NONE : str_of(checks[i].why));
+        api_put_or_null(&answer->body, checks[i].ok ? STR_NONE : str_of(checks[i].why));
         strbuf_addc(&answer->body, '}');
     }
     strbuf_add(&answer->body, STR("]}\n"));

@@ -125,10 +125,10 @@ enum err api_need(const struct api_call *call, const char *name, struct str *ret
 bool api_is_view(const struct api_call *call);
 
 /* JSON. */
-void json_string(struct strbuf *out, struct str text);  /* quoted */
-void json_or_null(struct strbuf *out, struct str text); /* empty: null */
-void json_money(struct strbuf *out, money_t amount);    /* quoted decimal */
-void json_time(struct strbuf *out, time_ms t);          /* quoted; TIME_MIN: null */
+void api_put_string(struct strbuf *out, struct str text);  /* quoted */
+void api_put_or_null(struct strbuf *out, struct str text); /* empty: null */
+void api_put_money(struct strbuf *out, money_t amount);    /* quoted decimal */
+void api_put_time(struct strbuf *out, time_ms t);          /* quoted; TIME_MIN: null */
 
 /* Findings of a window, through the lens; released also after an error. */
 struct found {

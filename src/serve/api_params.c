@@ -142,29 +142,29 @@ enum err api_read_parameters(struct api_call *call, const struct api_endpoint *e
 
 /* ---- JSON ---- */
 
-void json_string(struct strbuf *out, struct str text)
+void api_put_string(struct strbuf *out, struct str text)
 {
     strbuf_addc(out, '"');
     text_json(out, text);
     strbuf_addc(out, '"');
 }
 
-void json_or_null(struct strbuf *out, struct str text)
+void api_put_or_null(struct strbuf *out, struct str text)
 {
     if (text.n)
-        json_string(out, text);
+        api_put_string(out, text);
     else
         strbuf_add(out, STR("null"));
 }
 
-void json_money(struct strbuf *out, money_t amount)
+void api_put_money(struct strbuf *out, money_t amount)
 {
     char text[MONEY_TEXT_MAX];
     strbuf_addf(out, "\"%s\"", money_format(amount, text));
 }
 
-void json_time(struct strbuf *out, time_ms t)
+void api_put_time(struct strbuf *out, time_ms t)
 {
     char text[TIME_TEXT_MAX];
-    json_or_null(out, t == TIME_MIN ? STR_NONE : str_of(time_format(t, text)));
+    api_put_or_null(out, t == TIME_MIN ? STR_NONE : str_of(time_format(t, text)));
 }

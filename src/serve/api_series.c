@@ -137,7 +137,7 @@ static void write_series(const struct series *series, struct strbuf *out)
                 series->days ? "day" : "hour");
     for (size_t p = 0; p < series->points_n; p++) {
         strbuf_add(out, str_of(p ? "," : ""));
-        json_time(out, series->points[p]);
+        api_put_time(out, series->points[p]);
     }
     strbuf_add(out, STR("], \"series\": ["));
     for (int id = 0; id < FIGURE_COUNT; id++)
@@ -181,7 +181,7 @@ enum err api_fleet(struct api_call *call, struct strbuf *out, struct error *err)
 static void write_key(struct strbuf *out, const char *name, struct str key)
 {
     strbuf_addf(out, "\"%s\": ", name);
-    json_or_null(out, str_eq(key, STR("-")) ? STR_NONE : key);
+    api_put_or_null(out, str_eq(key, STR("-")) ? STR_NONE : key);
     strbuf_add(out, STR(", "));
 }
 
@@ -204,14 +204,14 @@ static void write_holder(struct strbuf *out, const struct group *group)
     for (size_t k = 0; k < 4; k++)
         write_key(out, names[k], group->keys[k]);
     strbuf_add(out, STR("\"cost\": "));
-    json_money(out, figures->cost);
+    api_put_money(out, figures->cost);
     strbuf_add(out, STR(", \"categories\": {"));
     bool any = false;
     for (int c = 0; c < CATEGORY_COUNT; c++) {
         if (!figures->category[c])
             continue;
         strbuf_addf(out, "%s\"%s\": ", any ? ", " : "", category_columns[c]);
-        json_money(out, figures->category[c]);
+        api_put_money(out, figures->category[c]);
         any = true;
     }
     strbuf_add(out, STR("}, "));

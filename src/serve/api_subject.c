@@ -146,7 +146,7 @@ static void write_name(const struct subject *subject, const char *field, name_t 
                        struct strbuf *out)
 {
     strbuf_addf(out, ", \"%s\": ", field);
-    json_or_null(out, names_text(subject->names, name));
+    api_put_or_null(out, names_text(subject->names, name));
 }
 
 static void write_runs(const struct subject *subject, struct strbuf *out)
@@ -155,9 +155,9 @@ static void write_runs(const struct subject *subject, struct strbuf *out)
     for (size_t i = 0; i < subject->runs_n; i++) {
         const struct run *run = &subject->runs[i];
         strbuf_add(out, str_of(i ? ",\n    {\"from\": " : "\n    {\"from\": "));
-        json_time(out, run->key.hour);
+        api_put_time(out, run->key.hour);
         strbuf_add(out, STR(", \"to\": "));
-        json_time(out, run->to);
+        api_put_time(out, run->to);
         write_name(subject, "cluster", run->key.cluster, out);
         write_name(subject, "node", run->key.node, out);
         write_name(subject, "device", run->key.device, out);
@@ -167,7 +167,7 @@ static void write_runs(const struct subject *subject, struct strbuf *out)
         write_name(subject, "workload", run->facts.workload, out);
         write_name(subject, "team", run->facts.owner, out);
         strbuf_add(out, STR(", \"cost\": "));
-        json_money(out, run->cost);
+        api_put_money(out, run->cost);
         strbuf_addc(out, '}');
     }
     strbuf_addf(out, "],\n  \"holders_cut\": %s,\n", subject->cut ? "true" : "false");
@@ -220,7 +220,7 @@ static enum err write_findings(struct api_call *call, const struct subject *subj
         if (!is_about(finding->subject, workload ? "workload " : "node ", strbuf_str(&name)))
             continue;
         strbuf_add(out, str_of(any ? ", " : ""));
-        json_string(out, finding->id);
+        api_put_string(out, finding->id);
         any = true;
     }
     strbuf_add(out, STR("]\n}\n"));
@@ -244,9 +244,9 @@ static enum err write_subject(struct api_call *call, const char *const *needed, 
         code = error_set(err, ERR_NOT_FOUND, "the ledger has nothing of it in this window");
     if (code == ERR_OK) {
         strbuf_add(out, STR("{\n  \"schema\": \"gputally.subject/1\",\n  \"from\": "));
-        json_time(out, call->window.from);
+        api_put_time(out, call->window.from);
         strbuf_add(out, STR(", \"to\": "));
-        json_time(out, call->window.to);
+        api_put_time(out, call->window.to);
         write_name(&subject, "model", subject.last.model, out);
         write_name(&subject, "instance_type", subject.last.instance_type, out);
         write_name(&subject, "pool", subject.last.pool, out);
