@@ -107,6 +107,7 @@ static void add_model(const struct csv *csv)
         BANDWIDTH_GBS,
         SMS,
         TFLOPS,
+        BF16,
         SPECS,
         CONFIDENCE
     };
@@ -124,6 +125,7 @@ static void add_model(const struct csv *csv)
         .bandwidth_gbs = (int)whole(csv->fields[BANDWIDTH_GBS]),
         .sms = (int)whole(csv->fields[SMS]),
         .gflops = milli(csv->fields[TFLOPS]),
+        .bf16 = str_eq(csv->fields[BF16], STR("y")),
         .specs = csv->fields[SPECS],
         .low_confidence = str_eq(csv->fields[CONFIDENCE], STR("low")),
     };

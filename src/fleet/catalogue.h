@@ -19,6 +19,7 @@ struct gpu_model {
     int bandwidth_gbs;      /* of its memory, GB/s; 0 unknown */
     int sms;                /* streaming multiprocessors, or compute units of AMD's; 0 unknown */
     int32_t gflops;         /* fp16 or bf16, dense, tensor cores; 0 unknown */
+    bool bf16;              /* false also where it is not known */
     struct str specs;       /* where the last three are from */
     bool low_confidence;    /* its figures are recalled, not read from a data sheet */
 };

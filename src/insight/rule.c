@@ -11,7 +11,9 @@
 #define FIND_NODE_STRANDED rule_node_stranded
 #define FIND_NODE_UNPARTITIONED rule_node_unpartitioned
 #define FIND_NODE_STARTING rule_node_starting
+#define FIND_SMALLER_GPU rule_smaller_gpu
 #define FIND_MIG_FIT rule_mig_fit
+#define FIND_TIME_SLICING rule_time_slicing
 #define FIND_TRAINING_USE rule_training_use
 #define FIND_LOW_USE rule_low_use
 #define FIND_UNOWNED rule_unowned

@@ -37,12 +37,20 @@
       "{free} or more, {share} or more of the node's cost")                                        \
     X(NODE_STARTING, "node-starting", "slow starts", "the platform",                               \
       "{share} or more of the pool's cost goes to nodes before their first pod")                   \
+    X(SMALLER_GPU, "smaller-gpu", "a GPU larger than the work", "the holder's team",               \
+      "one GPU a pod, not training, held for {held} or more, {observed} observed; its memory at "  \
+      "most {memory} used, or taken in advance; peak memory and {headroom} fit a smaller model "   \
+      "and use at {percentile} of the time stays below {load} of it; saves {saving} or more")      \
     X(MIG_FIT, "mig-fit", "a whole GPU for a fractional need", "the holder's team",                \
       "one GPU a pod, not training, held for {held} or more, {observed} observed, used under "     \
       "{use}; "                                                                                    \
       "peak memory and {headroom} fit a MIG profile, and so does use at {percentile} of the "      \
       "time; "                                                                                     \
       "no inference server with {preallocated} of the memory taken")                               \
+    X(TIME_SLICING, "time-slicing", "GPUs without MIG that could be shared", "the holder's team",  \
+      "one GPU without MIG a pod, not training, held for {held} or more, {observed} observed, "    \
+      "used under {use}; up to {pods} pods whose peak memory and {headroom} fit a GPU and whose "  \
+      "use at {percentile} of the time adds up to {load} or less")                                 \
     X(TRAINING_USE, "training-use", "training that uses little", "the holder's team",              \
       "training, held for {held} or more, {observed} observed, idle or low in {low} of it; the "   \
       "GPUs that stay are thought to reach {target}")                                              \
@@ -78,8 +86,8 @@ struct rule {
 };
 extern const struct rule rules[RULE_COUNT];
 
-/* rule_cpu.c, rule_idle.c, rule_useless.c, rule_node.c, rule_mig.c, rule_low.c, rule_books.c,
- * rule_serving.c, rule_training.c, rule_policy.c */
+/* rule_cpu.c, rule_idle.c, rule_useless.c, rule_node.c, rule_memory.c, rule_mig.c, rule_share.c,
+ * rule_low.c, rule_books.c, rule_serving.c, rule_training.c, rule_policy.c */
 void rule_cpu_node(const struct books *books, struct findings *findings);
 void rule_idle_server(const struct books *books, struct findings *findings);
 void rule_idle_workload(const struct books *books, struct findings *findings);
@@ -91,7 +99,9 @@ void rule_node_unhealthy(const struct books *books, struct findings *findings);
 void rule_node_stranded(const struct books *books, struct findings *findings);
 void rule_node_unpartitioned(const struct books *books, struct findings *findings);
 void rule_node_starting(const struct books *books, struct findings *findings);
+void rule_smaller_gpu(const struct books *books, struct findings *findings);
 void rule_mig_fit(const struct books *books, struct findings *findings);
+void rule_time_slicing(const struct books *books, struct findings *findings);
 void rule_training_use(const struct books *books, struct findings *findings);
 void rule_low_use(const struct books *books, struct findings *findings);
 void rule_unowned(const struct books *books, struct findings *findings);

@@ -1,14 +1,12 @@
 /* A whole GPU for a fractional need: the MIG profile that has the workload's peak memory with some
- * to spare, and the share of the chip of its peak use.
+ * to spare, and the share of the chip of its peak use (need.h).
  *
- * The peak of use is the 99th percentile of SM activity, rounded up to the 5 points of the
- * histogram: a mean would promise that a service with rare bursts fits. What is saved are whole
- * GPUs: profiles are packed on GPUs as their placements allow, pool by pool, and only the GPUs that
- * come free count. */
+ * What is saved are whole GPUs: profiles are packed on GPUs as their placements allow, pool by pool
+ * and all workloads of it together, and only the GPUs that come free count. Servers whose need is
+ * an estimate are packed by themselves, so that what is known does not rest on what is thought. */
 #include <stdlib.h>
 
-#include "fleet/catalogue.h"
-#include "insight/finding.h"
+#include "insight/need.h"
 
 #define MEMORY_SLICES 8
 
@@ -17,35 +15,25 @@ struct candidate {
     const struct book_node *node;
     const struct mig_profile *profile;
     const struct gpu_model *gpu;
+    struct need need;
     size_t copies; /* GPUs that it holds now */
-    int peak_percent;
 };
 
-static int peak_percent(const struct books *books, const struct book_cell *sum)
-{
-    int64_t percentile = books_threshold(books, THRESHOLD_MIG_FIT_PERCENTILE);
-    int64_t all = 0, passed = 0;
-    for (int b = 0; b < HISTOGRAM_BINS; b++)
-        all += sum->hist_u_ns[b];
-    for (int b = 0; b < HISTOGRAM_BINS; b++) {
-        passed += sum->hist_u_ns[b];
-        if (ratio_reached(passed, all, percentile))
-            return (b + 1) * 100 / HISTOGRAM_BINS;
-    }
-    return 100;
-}
+static const struct need_limits limits = {
+    THRESHOLD_MIG_FIT_OBSERVED, THRESHOLD_MIG_FIT_PERCENTILE, THRESHOLD_MIG_FIT_HEADROOM,
+    THRESHOLD_MIG_FIT_PREALLOCATED, THRESHOLD_MIG_FIT_KV_SHARE};
 
 static const struct mig_profile *fitting(const struct books *books, const struct gpu_model *gpu,
-                                         int64_t bytes, int percent)
+                                         const struct need *need)
 {
-    int64_t headroom = books_threshold(books, THRESHOLD_MIG_FIT_HEADROOM);
     size_t n;
     const struct mig_profile *profiles = catalogue_mig_profiles(gpu, &n), *best = NULL;
     for (size_t i = 0; i < n; i++) {
         const struct mig_profile *each = &profiles[i];
         bool special = each->name.n && memchr(each->name.p, '+', each->name.n);
-        if (special || (wide_t)each->memory_bytes * NANO < (wide_t)bytes * (NANO + headroom) ||
-            each->slices * 100 < percent * gpu->mig_slices || each->slices >= gpu->mig_slices)
+        if (special || !need_fits(books, need, &limits, each->memory_bytes) ||
+            each->slices * 100 < need->peak_percent * gpu->mig_slices ||
+            each->slices >= gpu->mig_slices)
             continue;
         if (!best || each->slices < best->slices ||
             (each->slices == best->slices && each->memory_slices < best->memory_slices))
@@ -54,16 +42,10 @@ static const struct mig_profile *fitting(const struct books *books, const struct
     return best;
 }
 
-static int64_t memory_of(const struct book_cell *sum, const struct gpu_model *gpu)
-{
-    return sum->mem_total_bytes ? sum->mem_total_bytes : gpu ? gpu->memory_bytes : 0;
-}
-
 /* Why not, in a sentence; NULL: it is a candidate. */
-static const char *refused(const struct books *books, const struct book_workload *of,
-                           const struct gpu_model *gpu, const struct mig_profile *profile)
+static const char *refused(const struct book_workload *of, const struct gpu_model *gpu,
+                           const struct need *need, const struct mig_profile *profile)
 {
-    const struct book_cell *sum = &of->sum;
     if (of->type == WORKLOAD_TRAINING)
         return "training: look at batch size and data loading first";
     if (of->gpus_a_pod > 1)
@@ -73,18 +55,13 @@ static const char *refused(const struct books *books, const struct book_workload
     if (!gpu->mig_slices)
         return "the GPU has no MIG; time-slicing at most, without isolation and without "
                "attribution";
-    if (!sum->mem_max_bytes || !memory_of(sum, gpu))
-        return "its memory is not known";
-    if (sum->flags & FLAG_U_UTIL)
-        return "SM activity is not exported: GPU_UTIL does not say how much of a chip is needed";
-    if (of->type == WORKLOAD_INFERENCE &&
-        ratio_reached(sum->mem_max_bytes, memory_of(sum, gpu),
-                      books_threshold(books, THRESHOLD_MIG_FIT_PREALLOCATED)))
-        return "it takes nearly all memory when it starts, as inference servers do: its real need "
-               "is "
-               "not known without KV-cache metrics";
+    if (need->why)
+        return need->why;
     if (!profile)
-        return "its peak needs most of a GPU";
+        return need->preallocated
+                   ? "its weights and the part of its KV cache that was in use are thought to need "
+                     "most of a GPU"
+                   : "its peak needs most of a GPU";
     return NULL;
 }
 
@@ -119,10 +96,11 @@ static struct candidate *candidates(const struct books *books, struct findings *
         if (!is_looked_at(books, of))
             continue;
         const struct gpu_model *gpu = catalogue_gpu(names_text(books->names, of->model));
-        int percent = peak_percent(books, &of->sum);
+        struct need need;
+        need_of(books, of, gpu, &limits, &need);
         const struct mig_profile *profile =
-            gpu && gpu->mig_slices ? fitting(books, gpu, of->sum.mem_max_bytes, percent) : NULL;
-        const char *why = refused(books, of, gpu, profile);
+            gpu && gpu->mig_slices ? fitting(books, gpu, &need) : NULL;
+        const char *why = refused(of, gpu, &need, profile);
         if (why) {
             refusal_add(findings, RULE_MIG_FIT, finding_workload(findings, of),
                         names_text(books->names, of->owner), why);
@@ -133,8 +111,8 @@ static struct candidate *candidates(const struct books *books, struct findings *
                                  .node = &books->nodes[books->cells[last].node_index],
                                  .profile = profile,
                                  .gpu = gpu,
-                                 .copies = gpus_now(books, of),
-                                 .peak_percent = percent};
+                                 .need = need,
+                                 .copies = gpus_now(books, of)};
         mem_push(list, *ret_n, room, each);
     }
     return list;
@@ -142,8 +120,8 @@ static struct candidate *candidates(const struct books *books, struct findings *
 
 static bool same_pool(const struct candidate *a, const struct candidate *b)
 {
-    return a->node->cluster == b->node->cluster && a->node->facts.pool == b->node->facts.pool &&
-           a->node->facts.instance_type == b->node->facts.instance_type && a->gpu == b->gpu;
+    return book_same_pool(a->node, b->node) && a->gpu == b->gpu &&
+           a->need.preallocated == b->need.preallocated;
 }
 
 struct packed_gpu {
@@ -213,15 +191,11 @@ static void found(const struct books *books, struct findings *findings, struct c
     finding->month = books_month(books, sum->first, sum->cost);
     finding->what = finding_text(findings, "fits a MIG instance %.*s of its %.*s",
                                  STR_ARG(of->profile->name), STR_ARG(of->gpu->name));
-    finding_evidence(findings, finding, "peak memory", finding_gib(findings, sum->mem_max_bytes),
-                     "");
+    need_evidence(findings, finding, &of->need, &limits);
     struct str headroom = finding_threshold(findings, THRESHOLD_MIG_FIT_HEADROOM);
     finding_evidence(findings, finding, "memory of the profile",
                      finding_gib(findings, of->profile->memory_bytes),
                      finding_text(findings, "peak and %.*s", STR_ARG(headroom)).p);
-    finding_evidence_at(findings, finding, "peak of SM activity",
-                        finding_text(findings, "up to %d %%", of->peak_percent),
-                        THRESHOLD_MIG_FIT_PERCENTILE);
     finding_evidence(
         findings, finding, "compute of the profile",
         finding_text(findings, "%d of %d slices", of->profile->slices, of->gpu->mig_slices),
@@ -242,6 +216,7 @@ static void found(const struct books *books, struct findings *findings, struct c
                                    STR_ARG(of->profile->resource));
     finding->risk = STR("medium: less memory and compute than it has now; bursts shorter than a "
                         "scrape are not seen");
+    need_doubts(findings, finding, &of->need, &limits, of->profile->memory_bytes);
     for (size_t c = 0; c < of->of->cells_n; c++) {
         const struct book_cell *cell = &books->cells[of->of->cells[c]];
         money_t month = books_month(books, sum->first, cell->cost);

@@ -77,6 +77,24 @@ enum threshold_unit {
       "of the node's cost that is in no MIG instance")                                             \
     X(NODE_STARTING_SHARE, NODE_STARTING, "share", THRESHOLD_RATIO, NANO / 100 * 5,                \
       "of the pool's cost before nodes have their first pod")                                      \
+    X(SMALLER_GPU_HELD, SMALLER_GPU, "held", THRESHOLD_HOURS, 24 * HOUR_MS,                        \
+      "held for this long or more")                                                                \
+    X(SMALLER_GPU_OBSERVED, SMALLER_GPU, "observed", THRESHOLD_RATIO, NANO / 100 * 90,             \
+      "of the held time that must be observed")                                                    \
+    X(SMALLER_GPU_MEMORY, SMALLER_GPU, "memory", THRESHOLD_RATIO, NANO / 100 * 60,                 \
+      "of its memory at the peak, below which a GPU is too large")                                 \
+    X(SMALLER_GPU_HEADROOM, SMALLER_GPU, "headroom", THRESHOLD_RATIO, NANO / 100 * 10,             \
+      "of the peak memory that the smaller GPU must have beside it")                               \
+    X(SMALLER_GPU_PERCENTILE, SMALLER_GPU, "percentile", THRESHOLD_RATIO, NANO / 100 * 99,         \
+      "of the observed time that the smaller GPU must do for")                                     \
+    X(SMALLER_GPU_LOAD, SMALLER_GPU, "load", THRESHOLD_RATIO, NANO / 100 * 90,                     \
+      "of the smaller GPU that may be in use at the peak")                                         \
+    X(SMALLER_GPU_SAVING, SMALLER_GPU, "saving", THRESHOLD_RATIO, NANO / 100 * 20,                 \
+      "of the cost of the work that it must save at least")                                        \
+    X(SMALLER_GPU_PREALLOCATED, SMALLER_GPU, "preallocated", THRESHOLD_RATIO, NANO / 100 * 85,     \
+      "of the GPU's memory, from where on an inference server has taken it in advance")            \
+    X(SMALLER_GPU_KV_SHARE, SMALLER_GPU, "cache", THRESHOLD_RATIO, NANO / 100 * 50,             \
+      "of a preallocating server's memory that is thought to be KV cache, the rest weights")       \
     X(MIG_FIT_HELD, MIG_FIT, "held", THRESHOLD_HOURS, 20 * HOUR_MS, "held for this long or more")  \
     X(MIG_FIT_OBSERVED, MIG_FIT, "observed", THRESHOLD_RATIO, NANO / 100 * 90,                     \
       "of the held time that must be observed")                                                    \
@@ -88,6 +106,26 @@ enum threshold_unit {
       "of the observed time that the profile's compute must do for")                               \
     X(MIG_FIT_PREALLOCATED, MIG_FIT, "preallocated", THRESHOLD_RATIO, NANO / 100 * 85,             \
       "of the GPU's memory, from where on an inference server has taken it in advance")            \
+    X(MIG_FIT_KV_SHARE, MIG_FIT, "cache", THRESHOLD_RATIO, NANO / 100 * 50,                     \
+      "of a preallocating server's memory that is thought to be KV cache, the rest weights")       \
+    X(TIME_SLICING_HELD, TIME_SLICING, "held", THRESHOLD_HOURS, 20 * HOUR_MS,                      \
+      "held for this long or more")                                                                \
+    X(TIME_SLICING_OBSERVED, TIME_SLICING, "observed", THRESHOLD_RATIO, NANO / 100 * 90,           \
+      "of the held time that must be observed")                                                    \
+    X(TIME_SLICING_USE, TIME_SLICING, "use", THRESHOLD_RATIO, NANO / 100 * 30,                     \
+      "mean SM activity, below which a workload is looked at")                                     \
+    X(TIME_SLICING_HEADROOM, TIME_SLICING, "headroom", THRESHOLD_RATIO, NANO / 100 * 10,           \
+      "of the peak memory that must be left beside it")                                            \
+    X(TIME_SLICING_PERCENTILE, TIME_SLICING, "percentile", THRESHOLD_RATIO, NANO / 100 * 99,       \
+      "of the observed time whose use is added up")                                                \
+    X(TIME_SLICING_LOAD, TIME_SLICING, "load", THRESHOLD_RATIO, NANO / 100 * 90,                   \
+      "of the chip that the peaks of all its pods may add up to")                                  \
+    X(TIME_SLICING_PODS, TIME_SLICING, "pods", THRESHOLD_COUNT, 4,                                 \
+      "the most pods that share a GPU")                                                            \
+    X(TIME_SLICING_PREALLOCATED, TIME_SLICING, "preallocated", THRESHOLD_RATIO, NANO / 100 * 85,   \
+      "of the GPU's memory, from where on an inference server has taken it in advance")            \
+    X(TIME_SLICING_KV_SHARE, TIME_SLICING, "cache", THRESHOLD_RATIO, NANO / 100 * 50,           \
+      "of a preallocating server's memory that is thought to be KV cache, the rest weights")       \
     X(TRAINING_USE_HELD, TRAINING_USE, "held", THRESHOLD_HOURS, 24 * HOUR_MS,                      \
       "held for this long or more")                                                                \
     X(TRAINING_USE_OBSERVED, TRAINING_USE, "observed", THRESHOLD_RATIO, NANO / 100 * 90,           \
