@@ -40,17 +40,20 @@
     X(SMALLER_GPU, "smaller-gpu", "a GPU larger than the work", "the holder's team",               \
       "one GPU a pod, not training, held for {held} or more, {observed} observed; its memory at "  \
       "most {memory} used, or taken in advance; peak memory and {headroom} fit a smaller model "   \
-      "and use at {percentile} of the time stays below {load} of it; saves {saving} or more")      \
+      "and use at {percentile} of the time stays below {load} of it; saves {saving} or more; "     \
+      "of inference servers with {preallocated} of the memory taken, {cache} of it is thought to " \
+      "be KV cache")                                                                               \
     X(MIG_FIT, "mig-fit", "a whole GPU for a fractional need", "the holder's team",                \
       "one GPU a pod, not training, held for {held} or more, {observed} observed, used under "     \
       "{use}; "                                                                                    \
       "peak memory and {headroom} fit a MIG profile, and so does use at {percentile} of the "      \
-      "time; "                                                                                     \
-      "no inference server with {preallocated} of the memory taken")                               \
+      "time; of inference servers with {preallocated} of the memory taken, {cache} of it is "      \
+      "thought to be KV cache")                                                                    \
     X(TIME_SLICING, "time-slicing", "GPUs without MIG that could be shared", "the holder's team",  \
       "one GPU without MIG a pod, not training, held for {held} or more, {observed} observed, "    \
       "used under {use}; up to {pods} pods whose peak memory and {headroom} fit a GPU and whose "  \
-      "use at {percentile} of the time adds up to {load} or less")                                 \
+      "use at {percentile} of the time adds up to {load} or less; of inference servers with "      \
+      "{preallocated} of the memory taken, {cache} of it is thought to be KV cache")               \
     X(TRAINING_USE, "training-use", "training that uses little", "the holder's team",              \
       "training, held for {held} or more, {observed} observed, idle or low in {low} of it; the "   \
       "GPUs that stay are thought to reach {target}")                                              \
