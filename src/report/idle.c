@@ -220,6 +220,8 @@ static void cells_host(struct grid *grid, struct strbuf *text, const struct idle
 static struct str advice_of(const struct idle_row *row, size_t days_n)
 {
     bool held = idle_row_held(row, days_n) > HELD_AT_ALL;
+    if (row->node->cpu_bound.is)
+        return STR("its work is on the CPU: see below");
     if (row->node->node->capacity == CAPACITY_RESERVED && !held)
         return STR("use it: it is reserved, giving it back saves nothing");
     if (!row->advice)

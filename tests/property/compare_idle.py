@@ -4,8 +4,8 @@
     compare_idle.py BINARY [--scenarios whole,gaps] [--days 8] [--step 300] [--seed 1]
 
 Over simulated fleets and the cases idle-* of tests/fleetsim/cases: verdicts, daily means (0.01 points), checks,
-sufficiency, learned idle floors, since when, and its money. What the program does not collect is left out: CPU and
-network of nodes, and what they make of verdicts; what began before the window is compared from its beginning on."""
+sufficiency, CPU (0.01 points) and network of nodes, work on CPUs and the machine instead, learned idle floors, since
+when, and its money. What began before the window is compared from its beginning on."""
 
 import argparse
 import contextlib
@@ -23,6 +23,7 @@ from fleetsim import reference  # noqa: E402
 
 CASES = os.path.join(fleets.TESTS, "fleetsim", "cases")
 TOLERANCE_PERCENT = 0.01
+HOST_WORDS = {"cpu_peak": "cpu", "network_bytes": "network"}    # the reference's names, and the program's
 
 
 def expected_of(folder, out):
@@ -42,17 +43,11 @@ def actual_of(binary, folder):
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=600).stdout)
 
 
-def by_host(node):
-    """Is the reference's verdict one of CPU or network?"""
-    return any((day["cpu_peak"] or 0) >= 5 or (day["network_bytes"] or 0) >= 30_000_000 for day in node["days"])
-
-
 class Comparison:
     """The differences of one folder."""
 
     def __init__(self, expected, actual, begin):
         self.begin, self.found = begin, []
-        hosts = {(node["cluster"], node["node"]) for node in expected["nodes"] if by_host(node)}
         devices = {device["gpu"]: device for device in actual["devices"]}
         nodes = {(node["cluster"] or "-", node["node"]): node for node in actual["nodes"]}
         floors = {floor["model"]: floor["percent"] for floor in actual["idle_floor"]}
@@ -65,10 +60,7 @@ class Comparison:
             if found is None:
                 self.tell(name, "device", "there", None)
                 continue
-            verdict = device["verdict"]
-            if verdict == "partly idle" and (device["cluster"], device["node"]) in hosts:
-                verdict = found["verdict"] if found["verdict"] == "idle" else verdict
-            self.same(name, "verdict", verdict, found["verdict"])
+            self.same(name, "verdict", device["verdict"], found["verdict"])
             self.same(name, "unchecked", sorted(device["unchecked"]), sorted(found["unchecked"]))
             for left, right in zip(device["days"], found["days"], strict=True):
                 self.day(f"{name} {left['day']}", left, right)
@@ -76,10 +68,10 @@ class Comparison:
         for left in devices:
             self.tell(left, "device", None, "there")
         for node in expected["nodes"]:
-            key = node["cluster"], node["node"]
-            if key not in hosts:
-                self.same(node["node"], "verdict", node["verdict"], nodes[key]["verdict"])
-            self.since(node["node"], node["idle_since"], nodes[key]["idle_since"])
+            found = nodes[node["cluster"], node["node"]]
+            self.same(node["node"], "verdict", node["verdict"], found["verdict"])
+            self.host(node, found)
+            self.since(node["node"], node["idle_since"], found["idle_since"])
 
     def tell(self, name, what, expected, actual):
         self.found.append(f"{name}: {what}: expected {expected!r}, not {actual!r}")
@@ -95,6 +87,24 @@ class Comparison:
                 self.tell(name, f"mean of {signal}", mean, other)
         for what in ("checks", "sufficient", "failed", "observed_ms", "up_ms"):
             self.same(name, what, expected[what], actual[what])
+
+    def host(self, expected, actual):
+        name = expected["node"]
+        self.same(name, "unchecked", sorted(HOST_WORDS[word] for word in expected["unchecked"]), sorted(actual["unchecked"]))
+        for left, right in zip(expected["days"], actual["days"], strict=True):
+            peak, other = left["cpu_peak"], right["cpu_peak_percent"]
+            if (peak is None) != (other is None) or peak is not None and abs(peak - other) > TOLERANCE_PERCENT:
+                self.tell(f"{name} {left['day']}", "CPU", peak, other)
+            moved, other = left["network_bytes"], right["network_bytes"]
+            if (moved is None) != (other is None) or moved is not None and abs(moved - other) > 1:
+                self.tell(f"{name} {left['day']}", "network", moved, other)
+        self.same(name, "work on the CPU", expected["cpu_bound"], actual["cpu_bound"])
+        instead, other = expected.get("instead"), actual["instead"]
+        if instead and other:
+            self.same(name, "machine instead", instead["instance_type"], other["instance_type"])
+            self.same(name, "saving an hour", instead["saving_per_hour"], round(float(other["saving_per_hour"]) * 1e9))
+        else:
+            self.same(name, "machine instead", instead, other)
 
     def since(self, name, expected, actual):
         if (expected["from"] is None) != (actual is None):
