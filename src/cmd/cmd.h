@@ -14,11 +14,16 @@ int cmd_doctor(const struct options *options);
 int cmd_export(const struct options *options);
 int cmd_collect(const struct options *options);
 int cmd_serve(const struct options *options);
+int cmd_db(const struct options *options);
+int cmd_config(const struct options *options);
 int cmd_demo(const struct options *options);
 int cmd_help(const struct options *options);
 int cmd_version(const struct options *options);
 int cmd_man(const struct options *options);
 int cmd_completion(const struct options *options);
+
+/* The database that the configuration names; NULL and an error where it names none. */
+const char *config_database(const struct options *options, struct error *err);
 
 /* Print "gputally: TEXT" on standard error, and the exit status that fits the error. */
 int fail(const struct error *err);

@@ -131,6 +131,52 @@ const struct command_def command_defs[] = {
         .run = cmd_collect,
     },
     {
+        .name = "serve",
+        .bit = IN_SERVE,
+        .summary = "collect for ever, and answer over HTTP",
+        .details =
+            "Keeps a database up to date and serves the dashboard, the API and metrics. What to "
+            "collect from stands in the configuration under sources: (several clusters, each with "
+            "its own watermark), or, for one server, in the options below. It listens on loopback "
+            "unless told otherwise, and elsewhere only with tokens or client certificates "
+            "(docs/serve.md). SIGHUP reads the configuration again; SIGTERM ends it cleanly. "
+            "Killed at any moment it goes on where it was.",
+        .examples = "  gputally serve --prometheus http://prometheus:9090 --db gpu.db\n"
+                    "  gputally serve --config /etc/gputally/config.yaml\n",
+        .run = cmd_serve,
+    },
+    {
+        .name = "db",
+        .positional = "check|repair|vacuum|backup FILE",
+        .bit = IN_DB,
+        .summary = "look after the database: check, repair, shrink, copy",
+        .details =
+            "check reads everything: the file is sound, sums equal their rows, and the rows of "
+            "each "
+            "node and hour add up to what the node cost. repair makes a new database of what is "
+            "sound, says what it had to leave out, and keeps the damaged file under another name. "
+            "vacuum gives back the room of deleted hours. backup copies the database while a "
+            "service or collect writes it, and reads the copy.\n\nrepair and vacuum need the "
+            "database for themselves: stop the service first.",
+        .examples = "  gputally db check --db gpu.db\n"
+                    "  gputally db backup --db gpu.db /backup/gpu-$(date +%F).db\n",
+        .run = cmd_db,
+    },
+    {
+        .name = "config",
+        .positional = "check [FILE] | token [NAME]",
+        .bit = IN_CONFIG,
+        .summary = "check the configuration, make an access token",
+        .details =
+            "check reads a configuration as report and serve would, with every file that it names, "
+            "and says what is wrong with its line and column. token makes an access token for "
+            "serve "
+            "and the line that goes into the configuration for it: there only its hash is kept.",
+        .examples = "  gputally config check /etc/gputally/config.yaml\n"
+                    "  gputally config token grafana\n",
+        .run = cmd_config,
+    },
+    {
         .name = "demo",
         .bit = IN_DEMO,
         .summary = "a report on a simulated fleet",

@@ -29,7 +29,9 @@ static int run(struct options *options)
         return EXIT_USAGE;
     }
     struct error err = {0};
-    if (options->command->bit & IN_CONFIGURED && options_read_config(options, &err) != ERR_OK)
+    if (options->command->bit & IN_CONFIGURED &&
+        !(options->command->bit & (IN_SERVE | IN_CONFIG)) &&
+        options_read_config(options, NULL, &err) != ERR_OK)
         return fail(&err);
     return options->command->run(options);
 }

@@ -290,10 +290,11 @@ enum err options_add_config(struct options *options, const struct config *config
     return ERR_OK;
 }
 
-enum err options_read_config(struct options *options, struct error *err)
+enum err options_read_config(struct options *options, const char *path, struct error *err)
 {
     options->config = config_new();
-    const char *path = options_text(options, OPTION_CONFIG);
+    if (!path)
+        path = options_text(options, OPTION_CONFIG);
     struct str found;
     if (!path && config_default_path(options->config, &found))
         path = found.p;

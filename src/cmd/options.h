@@ -222,9 +222,9 @@ enum err options_parse(int argc, char **argv, struct options *ret, struct error 
  * outlive the options. */
 enum err options_add_config(struct options *options, const struct config *config,
                             struct error *err);
-/* Read the configuration that --config names, or the one of the default places, and take what it
- * sets under `options:`. Fills options->config. */
-enum err options_read_config(struct options *options, struct error *err);
+/* Read a configuration and take what it sets under `options:`. path NULL: the one that --config
+ * names, or that of the default places. Fills options->config, also after an error. */
+enum err options_read_config(struct options *options, const char *path, struct error *err);
 void options_release(struct options *options);
 
 /* Fill err with "--NAME: TEXT" (or the variable or line that the value came from); ERR_USAGE. */

@@ -210,12 +210,8 @@ static enum err read_setting(struct config *config, const struct setting *settin
 
 const char *config_path(struct config *config, struct config_node node)
 {
-    struct str path = config_text(node), file = config_file_name(node.file);
-    const char *slash = memrchr(file.p, '/', file.n);
     struct strbuf whole = {0};
-    if (slash && path.n && path.p[0] != '/')
-        strbuf_add(&whole, (struct str){file.p, (size_t)(slash - file.p) + 1});
-    strbuf_add(&whole, path);
+    config_file_path(node, &whole);
     const char *result = str_keep(&config->arena, strbuf_str(&whole)).p;
     strbuf_release(&whole);
     return result;

@@ -36,12 +36,8 @@ struct key {
 /* A path as the file has it: relative to the file's folder. */
 static const char *path_of(struct serve_config *serve, struct config_node node)
 {
-    struct str path = config_text(node), file = config_file_name(node.file);
-    const char *slash = memrchr(file.p, '/', file.n);
     struct strbuf whole = {0};
-    if (slash && path.n && path.p[0] != '/')
-        strbuf_add(&whole, (struct str){file.p, (size_t)(slash - file.p) + 1});
-    strbuf_add(&whole, path);
+    config_file_path(node, &whole);
     const char *result = str_keep(&serve->arena, strbuf_str(&whole)).p;
     strbuf_release(&whole);
     return result;

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "insight/threshold.h"
 #include "serve/api.h"
 #include "serve/collector.h"
 #include "serve/notify.h"
@@ -237,12 +238,16 @@ static void url_of(const struct service *service, struct strbuf *ret)
 static enum err start(struct service *service, struct error *err)
 {
     struct collector *collector = NULL;
+    struct thresholds thresholds;
     service->writer = writer_new(service->setup.serve.db);
-    try_database(service);
-    enum err code = make_collector(service, &service->setup, &collector, err);
-    service->collector = collector;
+    enum err code = thresholds_read(service->setup.config, &thresholds, err);
     if (!code)
+        code = make_collector(service, &service->setup, &collector, err);
+    service->collector = collector;
+    if (!code) {
+        try_database(service);
         code = make_server(service, err);
+    }
     return code ? code : collector_start(collector, err);
 }
 
@@ -300,7 +305,10 @@ static enum err ready_next(struct service *service, struct service_setup *next,
                            struct collector **ret_collector, struct auth **ret_auth,
                            struct error *err)
 {
-    enum err code = make_auth(next, ret_auth, err);
+    struct thresholds thresholds;
+    enum err code = thresholds_read(next->config, &thresholds, err);
+    if (!code)
+        code = make_auth(next, ret_auth, err);
     if (code)
         return code;
     code = make_collector(service, next, ret_collector, err);
@@ -347,7 +355,9 @@ static void reload(struct service *service)
     notify_reloading();
     enum err code = service->options->load(service->options->context, &next, &err);
     if (!code) {
-        code = ready_next(service, &next, &collector, &auth, &err);
+        code = serve_config_finish(&next.serve, &err);
+        if (!code)
+            code = ready_next(service, &next, &collector, &auth, &err);
         if (code)
             service->options->unload(&next);
     }
@@ -420,6 +430,22 @@ static void wait_for_end(struct service *service, const sigset_t *set)
     leave_signals(set);
 }
 
+enum err service_check(const struct service_setup *setup, struct error *err)
+{
+    struct service service = {.setup = *setup};
+    struct thresholds thresholds;
+    struct collector *collector = NULL;
+    struct auth *auth = NULL;
+    enum err code = thresholds_read(setup->config, &thresholds, err);
+    if (!code)
+        code = make_auth(setup, &auth, err);
+    if (!code)
+        code = make_collector(&service, setup, &collector, err);
+    collector_stop(collector);
+    auth_free(auth);
+    return code;
+}
+
 enum err service_run(const struct service_options *options, struct error *err)
 {
     struct service service = {.options = options};
@@ -427,6 +453,11 @@ enum err service_run(const struct service_options *options, struct error *err)
     enum err code = options->load(options->context, &service.setup, err);
     if (code)
         return code;
+    code = serve_config_finish(&service.setup.serve, err);
+    if (code) {
+        options->unload(&service.setup);
+        return code;
+    }
     pthread_rwlock_init(&service.lock, NULL);
     set_log(&service);
     take_signals(&set);

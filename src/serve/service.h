@@ -33,6 +33,10 @@ struct service_options {
     void (*ready)(void *context, const char *url);
 };
 
+/* Would it start? Everything but the address and the database is tried: access, rules, sources with
+ * their secret files. */
+enum err service_check(const struct service_setup *setup, struct error *err);
+
 /* Returns when it was told to end (ERR_OK) or could not start. */
 enum err service_run(const struct service_options *options, struct error *err);
 

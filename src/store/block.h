@@ -138,6 +138,9 @@ void block_rows_of(const struct block *block, size_t series, uint32_t hours, siz
 void block_sum(const struct block *block, size_t series, size_t from, size_t to,
                struct figures *sum);
 
+/* verify.c: the rows of each hour of an open block against the node-hour of it. */
+enum err block_check_balance(struct store *store, const struct block *block, struct error *err);
+
 /* strings.c: a list of texts, packed; in the order of adding, each once; indexes from 1. */
 struct strings {
     struct str *texts;

@@ -198,6 +198,14 @@ static enum err unpack(struct store *store, int64_t key, struct str packed, stru
     return fine ? ERR_OK : db_corrupt(store, "a node's GPU hours cannot be read", err);
 }
 
+enum err device_hours_check(struct store *store, int64_t key, struct str packed, struct error *err)
+{
+    struct hours hours = {0};
+    enum err code = unpack(store, key, packed, &hours, err);
+    free(hours.items);
+    return code;
+}
+
 static enum err read_key(struct store *store, int64_t key, struct hours *ret, struct error *err)
 {
     sqlite3_stmt *get = db_statement(store, STATEMENT_GPU_HOURS_GET, err);

@@ -242,10 +242,15 @@ uint32_t hours_in_day(struct span span, int64_t day);
 enum err device_hours_put(struct store *store, const struct row_batch *batch, struct error *err);
 enum err device_hours_clear(struct store *store, struct span hours, struct error *err);
 
+/* Can a value of the table be read? */
+enum err device_hours_check(struct store *store, int64_t key, struct str packed, struct error *err);
+
 /* load_hours.c: what hosts, workloads and namespaces did; likewise. */
 enum err load_hours_put(struct store *store, const struct row_batch *batch, struct error *err);
 enum err load_hours_clear(struct store *store, struct span hours, struct error *err);
 enum err load_hours_verify(struct store *store, struct error *err); /* all can be read */
+enum err load_hours_check(struct store *store, int kind, int64_t day, int64_t place,
+                          struct str packed, struct error *err); /* this one can be */
 
 /* notes.c. A note that the cleared hours cut keeps its count, over the hours that are left. */
 enum err notes_put(struct store *store, const struct note *notes, size_t n, struct error *err);

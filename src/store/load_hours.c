@@ -642,3 +642,14 @@ enum err load_hours_verify(struct store *store, struct error *err)
                          err);
     return code;
 }
+
+enum err load_hours_check(struct store *store, int kind, int64_t day, int64_t place,
+                          struct str packed, struct error *err)
+{
+    if (kind < 0 || kind >= KIND_COUNT)
+        return error_set(err, ERR_STORE, "hours of an unknown kind");
+    struct items items = {.layout = &layouts[kind]};
+    enum err code = unpack(store, (enum kind)kind, day, place, packed, &items, err);
+    free(items.at);
+    return code;
+}

@@ -36,10 +36,11 @@ static const char *const steps[] = {
     "CREATE TABLE gpu_hours(key INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;",
     "ALTER TABLE place ADD COLUMN book INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE note RENAME TO old_note;"
-    "CREATE TABLE note(kind INTEGER NOT NULL, subject TEXT NOT NULL, text TEXT NOT NULL,"
-    "  first INTEGER NOT NULL, past INTEGER NOT NULL, count INTEGER NOT NULL, book TEXT NOT NULL,"
+    /* columns of the key first, in its order: SQLite 3.40 finds errors that are none elsewise */
+    "CREATE TABLE note(first INTEGER NOT NULL, past INTEGER NOT NULL, kind INTEGER NOT NULL,"
+    "  subject TEXT NOT NULL, text TEXT NOT NULL, book TEXT NOT NULL, count INTEGER NOT NULL,"
     "  PRIMARY KEY(first, past, kind, subject, text, book)) STRICT, WITHOUT ROWID;"
-    "INSERT INTO note SELECT kind, subject, text, first, past, count, '' FROM old_note;"
+    "INSERT INTO note SELECT first, past, kind, subject, text, '', count FROM old_note;"
     "DROP TABLE old_note;",
     "CREATE TABLE load_hours(kind INTEGER NOT NULL, day INTEGER NOT NULL, place INTEGER NOT NULL,"
     "  data BLOB NOT NULL, PRIMARY KEY(kind, day, place)) STRICT, WITHOUT ROWID;",

@@ -21,8 +21,7 @@ static enum err check_pages(struct store *store, struct error *err)
     return code;
 }
 
-/* Rows of an hour against the node-hour of it. */
-static enum err check_balance(struct store *store, const struct block *block, struct error *err)
+enum err block_check_balance(struct store *store, const struct block *block, struct error *err)
 {
     wide_t rows[24] = {0};
     for (size_t i = 0; i < block->rows_n; i++)
@@ -62,7 +61,7 @@ static enum err check_block(struct day_check *check, int64_t key, struct str pac
     if (code)
         return code;
     rollup_add(&check->rollup, store->names, store->reading, id, UINT32_MAX);
-    code = check_balance(store, store->reading, err);
+    code = block_check_balance(store, store->reading, err);
     row_batch_clear(&check->rows);
     return code ? code : block_rows(store, store->reading, UINT32_MAX, &check->rows, err);
 }

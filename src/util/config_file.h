@@ -66,6 +66,9 @@ enum err config_as_duration(struct config_node node, time_ms bare, time_ms *ret,
 /* 0..1 or percent ("10%") -> 1e-9 */
 enum err config_as_ratio(struct config_node node, int64_t *ret, struct error *err);
 
+/* A scalar as a path: relative to the folder of its file. Appends. */
+void config_file_path(struct config_node node, struct strbuf *ret);
+
 /* The whole of a file of at most max bytes, appended to ret. ERR_IO, ERR_LIMIT. */
 enum err file_text(const char *path, size_t max, struct strbuf *ret, struct error *err);
 

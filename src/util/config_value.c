@@ -123,6 +123,15 @@ enum err config_as_text(struct config_node node, struct str *ret, struct error *
     return ERR_OK;
 }
 
+void config_file_path(struct config_node node, struct strbuf *ret)
+{
+    struct str path = config_text(node), file = config_file_name(node.file);
+    const char *slash = memrchr(file.p, '/', file.n);
+    if (slash && path.n && path.p[0] != '/')
+        strbuf_add(ret, (struct str){file.p, (size_t)(slash - file.p) + 1});
+    strbuf_add(ret, path);
+}
+
 enum err config_as_bool(struct config_node node, bool *ret, struct error *err)
 {
     static const char *const yes[] = {"true", "yes", "on"}, *const no[] = {"false", "no", "off"};

@@ -261,7 +261,7 @@ static void a_description_changes_with_what_rows_depend_on(void **state)
 static void every_key_stands_in_the_documents(void **state)
 {
     (void)state;
-    static char page[65536];
+    static char page[131072];
     FILE *in = fopen(TEST_DATA "/../docs/configuration.md", "r");
     assert_non_null(in);
     page[fread(page, 1, sizeof page - 1, in)] = 0;
