@@ -4,6 +4,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ask, Cube, cubeFor } from "./cube";
 import { readReport, Report } from "./model";
+import { picture, Series, seriesOf, stretches } from "./picture";
 
 export interface Question {
     window: string;
@@ -61,6 +62,10 @@ export interface CellHolder extends Holder {
     cost: string; utilisation: number | null; memory_max: number | null; power_avg: number | null;
 }
 
+/** What a page is about: a node, a GPU, a workload of a namespace, a team. */
+export interface Subject { kind: "node" | "gpu" | "workload" | "team"; name: string; namespace?: string; cluster?: string }
+export interface Held extends Holder { from: string; to: string; cost: string | null; device?: string }
+
 export class Failure extends Error {
     constructor(message: string, readonly hint = "", readonly status = 0) {
         super(message);
@@ -77,13 +82,20 @@ export interface Source {
     fleet(q: Question): Promise<Fleet | null>;
     cell(device: string, hour: string): Promise<CellHolder[] | null>;
     explain(q: Question, of: string): Promise<string | null>;
+    series(q: Question, of: Subject): Promise<Series | null>;
+    held(q: Question, of: Subject): Promise<Held[] | null>;
     /** Can this set of keys be asked for? A file has only some. */
     has(by: string[], filters: string[]): boolean;
 }
 
 // ---- a server --------------------------------------------------------------------------------------
 
-/* eslint-disable @typescript-eslint/no-explicit-any */
+/** Of the server's series those that are not in the split of the cost already. */
+const SHOWN_SERIES = [
+    ["utilisation", "use of held time", "ratio"], ["memory_avg_bytes", "memory, mean", "bytes"], ["memory_max_bytes", "memory, most", "bytes"],
+    ["power_avg_w", "power, mean of GPUs", "W"],
+] as const;
+
 class Server implements Source {
     readonly file = false;
     private kept = new Map<string, Promise<any>>();
@@ -158,6 +170,25 @@ class Server implements Source {
         const found = await this.get(this.path("explain", this.window(q), { of }));
         return found.text as string;
     }
+    private subject(of: Subject): Record<string, string> {
+        const query: Record<string, string> = of.kind === "gpu" ? { device: of.name } : { [of.kind]: of.name };
+        if (of.namespace) query.namespace = of.namespace;
+        if (of.cluster) query.cluster = of.cluster;
+        return query;
+    }
+    async series(q: Question, of: Subject): Promise<Series | null> {
+        const raw = await this.get(this.path("series", this.window(q), { ...this.subject(of), step: "hour" }));
+        const lines = SHOWN_SERIES.flatMap(([field, name, unit]) => {
+            const found = raw.series.find((s: any) => s.name === field);
+            return found ? [{ name, unit, v: found.v }] : [];
+        });
+        return { t: raw.t.map((at: string) => Date.parse(at)), lines };
+    }
+    async held(q: Question, of: Subject): Promise<Held[] | null> {
+        if (of.kind === "team") return null;
+        const raw = await this.get(this.path(of.kind, this.window(q), this.subject(of)));
+        return raw.holders ?? null;
+    }
     has = () => true;
 }
 
@@ -201,6 +232,25 @@ class File implements Source {
     fleet = async () => this.block.fleet;
     cell = async () => null;
     explain = async () => null;
+    private rows(of: Subject) {
+        const fleet = this.block.fleet!;
+        return picture(fleet, (node, gpu) =>
+            of.kind === "node" ? node.node === of.name && (!of.cluster || node.cluster === of.cluster) : of.kind !== "gpu" || gpu.device === of.name);
+    }
+    private holds(of: Subject) {
+        return of.kind === "workload" ? (h: Holder) => h.workload === of.name && (!of.namespace || h.namespace === of.namespace)
+            : of.kind === "team" ? (h: Holder) => h.team === of.name : undefined;
+    }
+    async series(_: Question, of: Subject): Promise<Series | null> {
+        return this.block.fleet ? seriesOf(this.rows(of), this.holds(of)) : null;
+    }
+    async held(_: Question, of: Subject): Promise<Held[] | null> {
+        if (!this.block.fleet || of.kind === "team") return null;
+        const test = this.holds(of);
+        const text = (at: number) => new Date(at).toISOString();
+        return stretches(this.rows(of)).filter((s) => !test || test(s.holder))
+            .map((s) => ({ ...s.holder, from: text(s.from), to: text(s.to), cost: null, device: s.row.gpu.device }));
+    }
     has(by: string[], filters: string[]) {
         return (!filters.length && by.join(",") in this.block.report) || !!cubeFor(this.block.cubes, by, filters);
     }

@@ -15,6 +15,9 @@ export function digits(value: number, places = 0): string {
     return format.format(value);
 }
 
+/** "GPU", "Instance type": a key as a heading. */
+export const keyHeading = (key: string) => (key === "gpu" ? "GPU" : key[0].toUpperCase() + key.slice(1).replace("-", " "));
+
 /** How many places suit an amount, where one stands alone. */
 export const moneyPlaces = (largest: number) =>
     Math.abs(largest) >= 1000 || largest === 0 ? 0 : Math.abs(largest) >= 1 ? 2 : 4;
@@ -29,8 +32,10 @@ export function money(value: number | null | undefined, currency: string, places
 }
 
 /** A change: always with its sign. */
-export const moneyChange = (value: number, currency: string) =>
-    (value > 0 ? "+" : "") + money(value, currency, Math.abs(value) >= 1000 ? 0 : moneyPlaces(value));
+export function moneyChange(value: number, currency: string, places = moneyPlaces(value)): string {
+    const text = money(Math.abs(value), currency, places);
+    return value === 0 ? text : (value > 0 ? "+" : "−") + text;
+}
 
 /** Axis labels: "$1.2k", "$3M". */
 export function moneyShort(value: number, currency: string): string {

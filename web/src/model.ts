@@ -47,7 +47,6 @@ function figuresOf(raw: Record<string, unknown>, skip: Set<string>): Figures {
     return figures;
 }
 
-// eslint-disable-next-line @typescript-eslint/no-explicit-any
 export function readReport(raw: any): Report {
     const by: string[] = raw.by.map(word);
     const names = new Set(by.map(machine));

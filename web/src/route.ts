@@ -60,8 +60,9 @@ export function format(route: Route): string {
 export const link = (from: Route, to: Partial<Route>): string =>
     format({ ...HOME, window: from.window, tz: from.tz, ...to });
 
-/** Filter values are globs: a name that has * or ? in it can only be asked for by them. */
-export const filterOf = (key: string, value: string | null) => `${key}=${value === null ? "-" : value}`;
+/** Filter values are globs: where a name has a sign of globs, "?" stands for it. */
+export const filterOf = (key: string, value: string | null) =>
+    `${key}=${value === null ? "-" : value.replace(/[*?[\]\\]/g, "?")}`;
 
 export function splitFilter(filter: string): { key: string; not: boolean; value: string } {
     const at = filter.indexOf("=");

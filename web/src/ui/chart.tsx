@@ -25,10 +25,10 @@ export function Chart({ title, note, chart, table, tools }: {
 }
 
 /** The width that an element has, now and whenever it changes. */
-export function useWidth<E extends HTMLElement>(least = 280): [(e: E | null) => void, number] {
+export function useWidth(least = 280): [(e: HTMLElement | null) => void, number] {
     const [width, setWidth] = useState(0);
-    const watched = useRef<{ element: E; observer: ResizeObserver } | null>(null);
-    const set = useRef((element: E | null) => {
+    const watched = useRef<{ element: HTMLElement; observer: ResizeObserver } | null>(null);
+    const set = useRef((element: HTMLElement | null) => {
         watched.current?.observer.disconnect();
         watched.current = null;
         if (!element) return;

@@ -2,10 +2,10 @@
 
 import { CATEGORIES, fullWords, byId } from "../categories";
 import * as format from "../format";
-import { split, Row } from "../model";
+import type { ComponentChildren } from "preact";
+import { Figures, split, Row } from "../model";
 import { Chart, useWidth } from "./chart";
 import { usePage, zoneOf } from "./context";
-import { splitWords } from "./split";
 import { Column, Table } from "./table";
 import { useState } from "preact/hooks";
 
@@ -24,7 +24,7 @@ export function Days({ rows, currency, title, unit, window }: {
 }) {
     const page = usePage();
     const zone = zoneOf(page);
-    const [place, width] = useWidth<HTMLDivElement>();
+    const [place, width] = useWidth();
     const [at, setAt] = useState<number | null>(null);
     const points = [...rows].sort((a, b) => (String(a.keys[unit]) < String(b.keys[unit]) ? -1 : 1));
     const largest = Math.max(...points.map((r) => r.figures.cost ?? 0), 0);
@@ -77,24 +77,25 @@ export function Days({ rows, currency, title, unit, window }: {
                     })}
                 </svg>
             )}
-            <p class="reading" aria-hidden="true">
-                {shown
-                    ? <><b>{label(shown.keys[unit])}</b> {format.money(shown.figures.cost, currency)} · {splitWords(shown.figures, currency)}</>
-                    : points.some(partial) ? `* part of the ${unit} is outside the window` : " "}
-            </p>
+            <Legend ids={there.map((c) => c.id)} figures={shown?.figures} currency={currency}
+                lead={shown ? <><b>{label(shown.keys[unit])}</b> {format.money(shown.figures.cost, currency)}</>
+                    : points.some(partial) ? `* partly outside the window` : ""} />
         </div>
     );
     return <Chart title={title} chart={chart} note={`by ${unit}, ${format.zoneName(zone)}`}
         table={<Table name={title} columns={columns} rows={points} rowKey={(r) => String(r.keys[unit])} shown={31} />} />;
 }
 
-export const Legend = ({ ids }: { ids: string[] }) => (
-    <ul class="legend">
+/** What the colours are; with figures, how much of each. */
+export const Legend = ({ ids, figures, currency = "", lead }: { ids: string[]; figures?: Figures; currency?: string; lead?: ComponentChildren }) => (
+    <ul class="legend" aria-label="Legend">
         {ids.map((id) => (
             <li key={id}>
                 <svg class="swatch" width="12" height="12" aria-hidden="true"><rect width="12" height="12" rx="2" fill={`url(#p-${id})`} /></svg>
                 {fullWords(byId.get(id)!)}
+                {figures && <b>{format.money(figures[id] ?? 0, currency, format.moneyPlaces(figures.cost ?? 0))}</b>}
             </li>
         ))}
+        {lead && <li class="lead-item">{lead}</li>}
     </ul>
 );

@@ -5,13 +5,17 @@ import type { Report } from "../model";
 import { link } from "../route";
 import { usePage } from "./context";
 
-export function Notes({ report }: { report: Report }) {
+export function Notes({ report, compact }: { report: Report; compact?: boolean }) {
     const page = usePage();
     const missing = report.notes.filter((n) => n.level === "missing");
     const rest = report.notes.filter((n) => n.level !== "missing");
     const line = (n: Report["notes"][number], i: number) => (
         <li key={i}><b>{n.code.replace(/-/g, " ")}</b>: {format.clean(n.text)}{n.subject ? <> (<bdi>{format.clean(n.subject)}</bdi>)</> : null}</li>
     );
+    if (compact)
+        return missing.length === 0 ? null : (
+            <p class="warning-line"><b>These figures lack something</b>: {[...new Set(missing.map((n) => n.code.replace(/-/g, " ")))].join(", ")}. <a href={link(page.route, { view: "trust" })}>What, and how to mend it</a></p>
+        );
     return (
         <>
             {missing.length > 0 && (

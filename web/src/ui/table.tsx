@@ -12,6 +12,7 @@ export interface Column<T> {
     title?: string;
     text?: boolean; // left aligned
     wide?: boolean; // takes what is left
+    name?: boolean; // of something that strangers named: wraps anywhere, and keeps a width
     minor?: boolean; // left out on narrow screens
     cell: (row: T) => ComponentChildren;
     value: (row: T) => Cell; // what is sorted by and exported
@@ -27,8 +28,9 @@ interface Props<T> {
     rowKey: (row: T) => string;
     total?: number; // rows that there are, where not all are here
     shown?: number; // rows shown at first
-    caption?: ComponentChildren; // shown beside the export
-    hideCaption?: boolean;
+    title?: string; // a heading over the table
+    caption?: ComponentChildren; // beside the heading
+    tools?: ComponentChildren; // beside the export
     foot?: boolean;
     rowClass?: (row: T) => string | undefined;
 }
@@ -52,6 +54,9 @@ export function sorted<T>(rows: T[], columns: Column<T>[], sort: string | undefi
     return keyed.map((k) => k.row);
 }
 
+const kindOf = <T,>(c: Column<T>) =>
+    [c.text && "text", c.minor && "minor", c.wide && "wide", c.name && "name"].filter(Boolean).join(" ") || undefined;
+
 export function Table<T>(props: Props<T>) {
     const { columns, onSort, name } = props;
     const [own, setOwn] = useState<string | undefined>(undefined);
@@ -66,7 +71,9 @@ export function Table<T>(props: Props<T>) {
     return (
         <div class="table">
             <div class="table-head">
+                {props.title && <h2>{props.title}</h2>}
                 <div class="table-title">{props.caption}</div>
+                {props.tools}
                 <button type="button" class="plain" onClick={() =>
                     download(name.replace(/[^a-z0-9]+/gi, "-").toLowerCase() + ".csv",
                         csv(columns.map((c) => c.id), rows.map((row) => columns.map((c) => c.value(row)))))}
@@ -79,7 +86,7 @@ export function Table<T>(props: Props<T>) {
                         <tr>
                             {columns.map((c) => (
                                 <th key={c.id} scope="col" aria-sort={direction(c.id)}
-                                    class={[c.text ? "text" : "", c.minor ? "minor" : "", c.wide ? "wide" : ""].join(" ").trim() || undefined}>
+                                    class={kindOf(c)}>
                                     <button type="button" class="heading" title={c.title} onClick={() => choose(c.id)}>
                                         {c.heading}
                                         <span class="order" aria-hidden="true">
@@ -94,7 +101,7 @@ export function Table<T>(props: Props<T>) {
                         {shown.map((row) => (
                             <tr key={props.rowKey(row)} class={props.rowClass?.(row)}>
                                 {columns.map((c, i) => {
-                                    const kind = [c.text ? "text" : "", c.minor ? "minor" : "", c.wide ? "wide" : ""].join(" ").trim() || undefined;
+                                    const kind = kindOf(c);
                                     return i === 0
                                         ? <th key={c.id} scope="row" class={kind}>{c.cell(row)}</th>
                                         : <td key={c.id} class={kind}>{c.cell(row)}</td>;
@@ -106,7 +113,7 @@ export function Table<T>(props: Props<T>) {
                         <tfoot>
                             <tr>
                                 {columns.map((c, i) => {
-                                    const kind = [c.text ? "text" : "", c.minor ? "minor" : "", c.wide ? "wide" : ""].join(" ").trim() || undefined;
+                                    const kind = kindOf(c);
                                     return i === 0 ? <th key={c.id} scope="row" class={kind}>{c.foot}</th> : <td key={c.id} class={kind}>{c.foot}</td>;
                                 })}
                             </tr>

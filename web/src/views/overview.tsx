@@ -6,7 +6,7 @@ import * as format from "../format";
 import { Figures, heldCost, nodeIdle, Report, Row, keyText } from "../model";
 import { filterOf, link } from "../route";
 import { keyOf, question, usePage, zoneOf } from "../ui/context";
-import { Days, Legend } from "../ui/days";
+import { Days } from "../ui/days";
 import { Notes } from "../ui/notes";
 import { Swatch } from "../ui/patterns";
 import { SplitBar } from "../ui/split";
@@ -73,28 +73,45 @@ function lines(f: Figures, previous: Figures | null): Line[] {
     return out;
 }
 
+/** A part of the whole, and a mark where it was in the time before. */
+function ShareBar({ id, value, before, whole }: { id: string | null; value: number; before: number | null; whole: number }) {
+    if (!(whole > 0)) return null;
+    const x = (v: number) => `${(v / whole) * 100}%`;
+    return (
+        <svg class="share-bar" width="100%" height="12" aria-hidden="true">
+            <rect width={x(value)} y="1" height="10" class={id ? undefined : "sum-bar"} fill={id ? `url(#p-${id})` : undefined} />
+            {before !== null && before > 0 && <line x1={x(before)} x2={x(before)} y1="0" y2="12" class="before-mark" />}
+        </svg>
+    );
+}
+
 function WhereItWent({ report, previous }: { report: Report; previous: Report | null | undefined }) {
     const { totals: f, currency } = report;
     const cost = f.cost ?? 0;
+    const all = lines(f, previous?.totals ?? null);
     const columns: Column<Line>[] = [
         {
-            id: "category", heading: "Where it went", text: true, wide: true, value: (l) => l.words,
+            id: "category", heading: "Where it went", text: true, value: (l) => l.words,
             cell: (l) => <span class={l.part ? "category part" : "category"} title={l.meaning}>
                 {l.sum ? <span class="swatch-gap" /> : <Swatch id={l.id} />}{l.words}</span>,
         },
         { id: "cost", heading: "Cost", value: (l) => l.value, cell: (l) => format.money(l.value, currency, format.moneyPlaces(cost)) },
+        {
+            id: "part", heading: previous ? "│ the time before" : "Part", text: true, wide: true, value: (l) => l.value,
+            cell: (l) => <ShareBar id={l.sum ? null : l.id} value={l.value} before={l.before} whole={Math.max(...all.map((x) => Math.max(x.value, x.before ?? 0)))} />,
+        },
         { id: "share", heading: "Share", value: (l) => (cost > 0 ? l.value / cost : null), cell: (l) => format.share(l.value, cost) },
         ...(previous ? [{
             id: "change", heading: "Change", title: "against the time before it that is as long",
             value: (l: Line) => (l.before === null ? null : l.value - l.before),
-            cell: (l: Line) => l.before === null ? format.UNKNOWN : format.moneyChange(l.value - l.before, currency),
+            cell: (l: Line) => l.before === null ? format.UNKNOWN : format.moneyChange(l.value - l.before, currency, format.moneyPlaces(cost)),
         }] : []),
         { id: "who", heading: "Who can act", text: true, minor: true, value: (l) => l.who, cell: (l) => <span class="quiet">{l.who}</span> },
     ];
     return (
         <section class="where" aria-label="Where it went">
             <SplitBar figures={f} currency={currency} height={30} label="Where it went" />
-            <Table name="Where the cost went" columns={columns} rows={lines(f, previous?.totals ?? null)} rowKey={(l) => l.id}
+            <Table name="Where the cost went" columns={columns} rows={all} rowKey={(l) => l.id}
                 rowClass={(l) => (l.part ? "sub" : undefined)}
                 caption={report.balance && (
                     <p class={report.balance.balanced ? "balance" : "balance wrong"}>
@@ -111,7 +128,7 @@ function Owners({ report }: { report: Report }) {
     const largest = Math.max(...report.rows.map((r) => r.figures.cost ?? 0), 0);
     const columns: Column<Row>[] = [
         {
-            id: "team", heading: "Team", text: true, value: (r) => r.keys.team,
+            id: "team", heading: "Team", text: true, name: true, value: (r) => r.keys.team,
             cell: (r) => <a href={link(page.route, { view: "explore", by: ["workload"], filters: [filterOf("team", r.keys.team)] })}><bdi>{format.clean(keyText(r.keys.team))}</bdi></a>,
         },
         { id: "cost", heading: "Cost", value: (r) => r.figures.cost, cell: (r) => format.money(r.figures.cost, currency, format.moneyPlaces(largest)) },
@@ -120,8 +137,7 @@ function Owners({ report }: { report: Report }) {
     ];
     return (
         <section>
-            <header class="section-head"><h2>Who had it</h2><div class="tools"><a href={link(page.route, { view: "explore", by: ["team"] })}>Explore</a></div></header>
-            <Table name="Cost by team" columns={columns} rows={report.rows} rowKey={(r) => String(r.keys.team)} sort="cost" shown={8} />
+            <Table name="Cost by team" title="Who had it" tools={<a href={link(page.route, { view: "explore", by: ["team"] })}>Explore</a>} columns={columns} rows={report.rows} rowKey={(r) => String(r.keys.team)} sort="cost" shown={8} />
         </section>
     );
 }
@@ -180,10 +196,7 @@ export function Overview() {
                     <Headline report={value} previous={previous.value} />
                     <WhereItWent report={value} previous={previous.value} />
                     <Await answer={trend} what="the trend">
-                        {(t) => <>
-                            <Days rows={t.rows} currency={value.currency} title="Cost by day" unit={unit} window={value.window} />
-                            <Legend ids={CATEGORIES.filter((c) => (value.totals[c.id] ?? 0) > 0).map((c) => c.id)} />
-                        </>}
+                        {(t) => <Days rows={t.rows} currency={value.currency} title="Cost by day" unit={unit} window={value.window} />}
                     </Await>
                     <div class="halves">
                         <Owners report={value} />
