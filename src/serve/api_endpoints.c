@@ -14,6 +14,19 @@
         "pool", false, "only of this pool"                                                         \
     }
 
+static const struct api_parameter allocation_parameters[] = {
+    {"window", true, "7d, 60m, today, lastweek, FROM,TO in RFC 3339 or Unix seconds, …"},
+    {"aggregate", false, "namespace, controller, node, cluster, pod, team, …, several with commas"},
+    {"step", false, "length of a set: 1d; the window"},
+    {"accumulate", false, "true: one set; hour, day, week: sets of these"},
+    {"includeIdle", false, "true: with __idle__, what nobody holds (also: idle)"},
+    {"idleByNode", false, "true: __idle__ of each node"},
+    {"shareIdle", false, "true, weighted, even: __idle__ is shared out"},
+    {"filter", false, "namespace:\"a\",\"b\"+node!:\"x\""},
+    {"resolution", false, "ignored: the ledger's is an hour"},
+    {0},
+};
+
 const struct api_endpoint api_endpoints[] = {
     {
         .pattern = "/api/v1/meta",
@@ -138,6 +151,42 @@ const struct api_endpoint api_endpoints[] = {
         .parameters = PARAMETERS({"device", true, "its UUID"}, {"cluster", false, "its cluster"}),
         .cached = true,
         .write = api_gpu,
+    },
+    {
+        .pattern = "/allocation",
+        .summary = "costs of GPUs in the shape of OpenCost's Allocation API",
+        .schema = "Allocation",
+        .takes = TAKES_ANY,
+        .parameters = allocation_parameters,
+        .cached = true,
+        .write = api_allocation,
+    },
+    {
+        .pattern = "/allocation/compute",
+        .summary = "costs of GPUs in the shape of OpenCost's Allocation API",
+        .schema = "Allocation",
+        .takes = TAKES_ANY,
+        .parameters = allocation_parameters,
+        .cached = true,
+        .write = api_allocation,
+    },
+    {
+        .pattern = "/model/allocation",
+        .summary = "costs of GPUs in the shape of OpenCost's Allocation API",
+        .schema = "Allocation",
+        .takes = TAKES_ANY,
+        .parameters = allocation_parameters,
+        .cached = true,
+        .write = api_allocation,
+    },
+    {
+        .pattern = "/model/allocation/compute",
+        .summary = "costs of GPUs in the shape of OpenCost's Allocation API",
+        .schema = "Allocation",
+        .takes = TAKES_ANY,
+        .parameters = allocation_parameters,
+        .cached = true,
+        .write = api_allocation,
     },
 };
 const size_t api_endpoints_n = sizeof api_endpoints / sizeof *api_endpoints;
