@@ -60,17 +60,19 @@ const struct command_def command_defs[] = {
     },
     {
         .name = "explain",
-        .positional = "ID|SUBJECT",
+        .positional = "ID|NAME|CELL",
         .bit = IN_EXPLAIN,
-        .summary = "where a finding comes from",
+        .summary = "where a finding or a figure comes from",
         .details =
-            "Shows what a finding of gputally recommend rests on: coverage, evidence beside its "
-            "thresholds, the price and its source, the arithmetic, what the saving depends on. "
-            "Give "
-            "its id, or the name of a node or workload, and the sources and window of "
-            "recommend.\n\n" WHERE_IT_READS,
+            "Shows the chain from rows to dollars: rows and hours, money by category, coverage, "
+            "fallbacks, the price and its source, the arithmetic, findings with their evidence and "
+            "thresholds, and what would change them. Give a finding's id, the name of a workload, "
+            "node, GPU, team or namespace, or a cell of a report such as "
+            "team=search/category=held_idle, and the sources and window of recommend or "
+            "report.\n\n" WHERE_IT_READS,
         .examples = "  gputally explain --db gpu.db idle-workload-1f3a9c02\n"
-                    "  gputally explain --db gpu.db search/Deployment/rank\n",
+                    "  gputally explain --db gpu.db search/Deployment/rank\n"
+                    "  gputally explain --db gpu.db team=search,day=2026-11-29\n",
         .run = cmd_explain,
     },
     {

@@ -116,8 +116,8 @@ enum option_kind { OPTION_SWITCH, OPTION_VALUE, OPTION_SEVERAL };
       "a finding that is accepted: listed, and not counted; may be given several times")           \
     X(PATCH, "patch", 0, OPTION_VALUE, "DIR", IN_RECOMMEND, false, "What is shown",                \
       "write the changes too, as YAML to review: a file for each owner in this folder")            \
-    X(OUTPUT, "output", 'o', OPTION_VALUE, "FORMAT", IN_PRINTS | IN_DIFF | IN_EXPORT | IN_FINDS,   \
-      false, "What is shown",                                                                      \
+    X(OUTPUT, "output", 'o', OPTION_VALUE, "FORMAT",                                               \
+      IN_PRINTS | IN_DIFF | IN_EXPORT | IN_FINDS | IN_EXPLAIN, false, "What is shown",             \
       "table, wide, csv, json or markdown; report: html too; export ledger: csv or json")          \
     X(GPUS, "gpus", 0, OPTION_VALUE, "N", IN_DEMO, false, "The simulated fleet", "GPUs; 64")       \
     X(SEED, "seed", 0, OPTION_VALUE, "N", IN_DEMO, false, "The simulated fleet",                   \

@@ -5,6 +5,7 @@
 #include "cmd/flow.h"
 #include "cmd/output.h"
 #include "cmd/patch.h"
+#include "report/explain.h"
 #include "report/findings.h"
 
 struct run {
@@ -145,31 +146,25 @@ int cmd_recommend(const struct options *options)
     return options_switch(options, OPTION_EXIT_CODE) && found ? EXIT_FINDINGS : EXIT_DONE;
 }
 
-static enum err explain(const struct findings *findings, struct str what, struct strbuf *out,
-                        struct error *err)
+static enum err explain_it(struct run *run, enum report_format format, struct strbuf *out,
+                           struct error *err)
 {
-    size_t at = 0, n = 0;
-    const struct finding *finding;
-    while ((finding = findings_next(findings, what, &at))) {
-        strbuf_add(out, str_of(n++ ? "\n" : ""));
-        finding_explain(findings, finding, out);
-    }
-    for (size_t i = 0; i < findings->refusals_n; i++) {
-        const struct refusal *refusal = &findings->refusals[i];
-        if (str_eq(refusal->subject, what) ||
-            (refusal->subject.n > what.n &&
-             str_eq((struct str){refusal->subject.p + refusal->subject.n - what.n, what.n},
-                    what))) {
-            strbuf_add(out, str_of(n++ ? "\n" : ""));
-            refusal_explain(refusal, out);
-        }
-    }
-    if (n)
-        return ERR_OK;
-    return error_set(err, ERR_NOT_FOUND,
-                     "nothing is found about '%.*s' in this window: give an id or subject that "
-                     "gputally recommend shows for the same sources and window",
-                     STR_ARG(what));
+    struct explain_request request = {.store = run->flow.store,
+                                      .findings = run->findings,
+                                      .settings = &run->flow.config->settings,
+                                      .window = run->flow.window,
+                                      .tz = run->flow.tz,
+                                      .currency = run->flow.currency};
+    struct explanation *explanation;
+    enum err code = explain(&request, str_of(run->flow.options->positional[0]), &explanation, err);
+    if (code != ERR_OK)
+        return code;
+    if (format == REPORT_JSON)
+        explanation_json(explanation, out);
+    else
+        explanation_text(explanation, out);
+    explanation_free(explanation);
+    return ERR_OK;
 }
 
 int cmd_explain(const struct options *options)
@@ -177,15 +172,20 @@ int cmd_explain(const struct options *options)
     struct run run;
     struct error err = {0};
     struct strbuf text = {0};
+    enum report_format format = REPORT_TABLE;
     enum err code = open_run(options, &run, &err);
     if (code == ERR_OK && options->positional_n != 1)
         code = error_set(&err, ERR_USAGE,
                          "explain what? Write %s explain ID, as %s recommend shows it",
                          options->program, options->program);
     if (code == ERR_OK)
+        code = flow_format(options, &format, &err);
+    if (code == ERR_OK && format != REPORT_TABLE && format != REPORT_JSON)
+        code = options_refuse(options, OPTION_OUTPUT, &err, "explain writes table or json");
+    if (code == ERR_OK)
         code = find(&run, &err);
     if (code == ERR_OK)
-        code = explain(run.findings, str_of(options->positional[0]), &text, &err);
+        code = explain_it(&run, format, &text, &err);
     if (code == ERR_OK)
         code = print(&text, &err);
     strbuf_release(&text);

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "report/explain.h"
 #include "report/findings_machine.h"
 #include "report/grid.h"
 #include "report/text.h"
@@ -278,71 +279,14 @@ void findings_render(const struct findings_report *report, enum report_format fo
     }
 }
 
-static void add_line(struct strbuf *out, const char *name, struct str text)
-{
-    if (!text.n)
-        return;
-    strbuf_addf(out, "%-12s ", name);
-    text_clean(out, text);
-    strbuf_addc(out, '\n');
-}
-
-static void add_amount(struct strbuf *out, const char *name, money_t amount, const char *currency)
-{
-    struct strbuf text = {0};
-    text_money(&text, amount, 2, currency);
-    add_line(out, name, strbuf_str(&text));
-    strbuf_release(&text);
-}
-
-/* What would change the verdict is one of the thresholds: they stand beside the figures. */
 void finding_explain(const struct findings *findings, const struct finding *finding,
                      struct strbuf *out)
 {
-    const struct rule *rule = &rules[finding->rule];
-    struct strbuf text = {0};
-    text_clean(out, finding->subject);
-    strbuf_addf(out, ": %s (%.*s)\n", rule->title, STR_ARG(finding->id));
-    strbuf_add(out, STR("  it "));
-    text_clean(out, finding->what);
-    strbuf_add(out, STR("\n\n"));
-    add_line(out, "owner", finding->owner);
-    add_line(out, "can act", str_of(rule->actor));
-    if (finding->since > TIME_MIN) {
-        text_time(&text, finding->since - finding->since % MINUTE_MS);
-        add_line(out, "since", strbuf_str(&text));
-    }
-    add_amount(out, "in window", finding->window_cost, findings->currency);
-    add_amount(out, "a month", finding->month, findings->currency);
-    add_amount(out, "saves", finding->saving, findings->currency);
-    add_line(out, "joined", finding->joined);
-    add_line(out, "ignored", finding->exempt);
-    add_line(out, "no longer", finding->ended);
-    add_line(out, "arithmetic", finding->arithmetic);
-    add_line(out, "price", finding->price);
-    add_line(out, "depends on", finding->depends);
-    add_line(out, "confidence", str_of(confidence_words[finding->confidence]));
-    add_line(out, "because", finding->reasons);
-    add_line(out, "risk", finding->risk);
-    add_line(out, "action", finding->action);
-    add_line(out, "command", finding->command);
-    strbuf_addf(out, "\nrule %s: ", rule->name);
-    rule_text(finding->rule, &findings->books->thresholds, out);
-    strbuf_addf(out, " (docs/rules/%s.md)\n", rule->name);
-    struct grid *grid = grid_new();
-    grid_column(grid, "EVIDENCE", GRID_NAME);
-    grid_column(grid, "VALUE", GRID_NAME);
-    grid_column(grid, "THRESHOLD", GRID_WORDS);
-    for (size_t i = 0; i < finding->evidence_n; i++) {
-        grid_row(grid, false);
-        grid_cell(grid, finding->evidence[i].name);
-        grid_cell(grid, finding->evidence[i].value);
-        grid_cell(grid,
-                  finding->evidence[i].threshold.n ? finding->evidence[i].threshold : STR("–"));
-    }
-    grid_text(grid, &(struct grid_style){0}, out);
-    grid_free(grid);
-    strbuf_release(&text);
+    struct explanation *explanation = mem_zalloc(1, sizeof *explanation);
+    explanation->title = finding->subject;
+    explain_finding(findings, finding, explanation);
+    explanation_text(explanation, out);
+    explanation_free(explanation);
 }
 
 void refusal_explain(const struct refusal *refusal, struct strbuf *out)
