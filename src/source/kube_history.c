@@ -469,3 +469,18 @@ bool kube_history_extent(struct kube_history *h, struct span *ret)
     *ret = all;
     return true;
 }
+
+bool kube_history_has_owner(struct kube_history *h, struct str cluster, struct str namespace,
+                            struct str kind, struct str name, struct str uid)
+{
+    bool found = false;
+    pthread_mutex_lock(&h->lock);
+    for (size_t i = 0; i < h->logs_n && !found; i++) {
+        if (h->logs[i].kind != KUBE_KIND_OWNER || !str_eq(str_of(h->logs[i].cluster), cluster))
+            continue;
+        uint32_t at = idmap_get(&h->at, kube_object_key(h, i, namespace, kind, name));
+        found = at != IDMAP_NONE && same_key(h->objects[at].uid, hash_uid(h, uid));
+    }
+    pthread_mutex_unlock(&h->lock);
+    return found;
+}

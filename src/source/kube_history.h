@@ -53,6 +53,10 @@ void kube_history_forget(struct kube_history *history, time_ms t);
  */
 time_ms kube_history_seen(struct kube_history *history, enum kube_kind kind, struct str cluster);
 
+/* Is the controller of this name and uid known? O(1). */
+bool kube_history_has_owner(struct kube_history *history, struct str cluster, struct str namespace,
+                            struct str kind, struct str name, struct str uid);
+
 struct kube_history_size {
     size_t nodes, pods, objects, versions, bytes;
 };

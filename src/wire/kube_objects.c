@@ -377,6 +377,17 @@ static struct str kind_of(const struct kube_reader *r, const json_t *object, str
     return STR_NONE;
 }
 
+/* A list has ended; its metadata say whether another piece follows. */
+static void end_list(struct kube_reader *r, const json_t *metadata)
+{
+    struct str more = text_at(metadata, "continue");
+    r->counts.lists++;
+    if (r->sink.list)
+        r->sink.list(r->sink.context, text_at(metadata, "resourceVersion"), more);
+    else if (more.n)
+        kube_fault(r, true, "is the last of this piece; the list goes on (metadata.continue)");
+}
+
 void kube_read_object(struct kube_reader *r, const json_t *object, struct str list_kind, int nested)
 {
     static const struct {
@@ -401,7 +412,7 @@ void kube_read_object(struct kube_reader *r, const json_t *object, struct str li
     }
     struct str name = text_at(metadata, "name"), namespace = text_at(metadata, "namespace");
     if (json_is_null(items) && name.n == 0 && ends_in_list(kind)) { /* Go's way to say none */
-        r->counts.lists++;
+        end_list(r, metadata);
         return;
     }
     snprintf(r->label, sizeof r->label, "%.40s%s%.60s%s%.60s", kind.p, name.n ? " " : "",
@@ -444,15 +455,9 @@ static void on_list(void *context, const struct json_list *list)
     r->document = list->document;
     r->counts.documents = list->document;
     r->index = list->items;
-    r->counts.lists++;
     r->label[0] = 0;
     json_t *rest = json_loadb(list->rest.p, list->rest.n, 0, NULL);
-    const json_t *metadata = json_object_get(rest, "metadata");
-    struct str more = text_at(metadata, "continue");
-    if (r->sink.list)
-        r->sink.list(r->sink.context, text_at(metadata, "resourceVersion"), more);
-    else if (more.n)
-        kube_fault(r, true, "is the last of this piece; the list goes on (metadata.continue)");
+    end_list(r, json_object_get(rest, "metadata"));
     json_decref(rest);
 }
 
