@@ -123,6 +123,19 @@ bool finding_exists(const struct findings *findings, enum rule_id rule, struct s
     return false;
 }
 
+bool finding_works_on_cpu(struct findings *findings, const struct book_workload *of)
+{
+    const struct books *books = findings->books;
+    for (size_t c = 0; c < of->cells_n; c++) {
+        const struct book_cell *cell = &books->cells[of->cells[c]];
+        if (books_is_now(books, cell->last) &&
+            !finding_exists(findings, RULE_CPU_NODE,
+                            finding_node(findings, &books->nodes[cell->node_index])))
+            return false;
+    }
+    return true;
+}
+
 /* Tenths of num / den, rounded. */
 static long long tenths(wide_t num, wide_t den)
 {

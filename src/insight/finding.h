@@ -118,6 +118,8 @@ struct str finding_time(struct findings *findings, time_ms t);
  * follows from it. */
 void finding_coverage(struct findings *findings, struct finding *finding,
                       const struct book_cell *sum, enum threshold_id threshold);
+/* Is the work of its nodes on their CPUs? Then they are in a finding of their own (rule_cpu.c). */
+bool finding_works_on_cpu(struct findings *findings, const struct book_workload *of);
 /* Claim the whole pods of a workload that could go if the rest ran at `target` (1e-9) mean SM
  * activity: a single pod that is used better frees no GPU. Says so in arithmetic and depends. */
 void finding_claim_pods(struct findings *findings, struct finding *finding,

@@ -71,7 +71,9 @@
     X(NO_PRIORITY, "no-priority", "pods without a priority class", "the platform",                 \
       "has pods with GPUs and no class, while pods wait for GPUs")                                 \
     X(MIXED_POOL, "mixed-pool", "unlike work in one pool", "the platform",                         \
-      "two types of work with {share} of the held time each, and stranded GPUs or pods that wait")
+      "two types of work with {share} of the held time each, and stranded GPUs that fill nodes, "  \
+      "or "                                                                                        \
+      "pods that wait")
 
 enum rule_id {
 #define X(id, name, title, actor, thresholds) RULE_##id,

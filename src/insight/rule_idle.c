@@ -105,18 +105,21 @@ static struct finding *found(const struct books *books, struct findings *finding
     return finding;
 }
 
-/* Is the work of its nodes on their CPUs? Then they are in a finding of their own (rule_cpu.c). */
-static bool works_on_cpu(const struct books *books, struct findings *findings,
-                         const struct book_workload *of)
+/* A server that is asked now and then waits for the next request. */
+static bool serves(const struct book_workload *of)
 {
-    for (size_t c = 0; c < of->cells_n; c++) {
-        const struct book_cell *cell = &books->cells[of->cells[c]];
-        if (books_is_now(books, cell->last) &&
-            !finding_exists(findings, RULE_CPU_NODE,
-                            finding_node(findings, &books->nodes[cell->node_index])))
-            return false;
-    }
-    return true;
+    return of->load.requests > 0 || of->load.tokens > 0 || of->load.running_max > 0;
+}
+
+static struct str idle_action(const struct book_workload *of, bool stop)
+{
+    if (serves(of))
+        return STR("it serves, and is idle between its requests: scale it by load, down to zero "
+                   "(KEDA, Knative), or let several models share a GPU");
+    return stop ? STR("stop it, or scale it to zero, once its holder has said that it does not "
+                      "work on the CPU")
+                : STR("ask its holder what it is kept for; if its work is on the CPU, a machine "
+                      "without GPUs does it");
 }
 
 void rule_idle_workload(const struct books *books, struct findings *findings)
@@ -130,17 +133,12 @@ void rule_idle_workload(const struct books *books, struct findings *findings)
         bool stop = may_be_stopped(books, of, RULE_IDLE_WORKLOAD, &since);
         if ((!stop && !does_nothing(books, sum)) ||
             finding_exists(findings, RULE_IDLE_SERVER, finding_workload(findings, of)) ||
-            works_on_cpu(books, findings, of))
+            finding_works_on_cpu(findings, of))
             continue;
         struct finding *finding = found(books, findings, of, RULE_IDLE_WORKLOAD);
         finding->since = since;
-        finding->remedy = stop ? REMEDY_STOP : REMEDY_WORDS;
-        finding->action = stop ? STR("stop it, or scale it to zero, once its holder has said that "
-                                     "it does not work on the "
-                                     "CPU")
-                               : STR("ask its holder what it is kept for; if its work is on the "
-                                     "CPU, a machine without "
-                                     "GPUs does it");
+        finding->remedy = stop && !serves(of) ? REMEDY_STOP : REMEDY_WORDS;
+        finding->action = idle_action(of, stop);
         finding->risk = stop ? STR("medium: state in GPU memory is lost when it is stopped")
                              : STR("none: nothing is stopped");
     }
@@ -155,7 +153,7 @@ void rule_idle_notebook(const struct books *books, struct findings *findings)
         if (of->type != WORKLOAD_INTERACTIVE || !enough(books, sum, RULE_IDLE_NOTEBOOK) ||
             !ratio_reached(sum->state_ns[STATE_IDLE], sum->observed_ns,
                            books_threshold(books, THRESHOLD_IDLE_NOTEBOOK_IDLE)) ||
-            works_on_cpu(books, findings, of))
+            finding_works_on_cpu(findings, of))
             continue;
         bool stop = may_be_stopped(books, of, RULE_IDLE_NOTEBOOK, &since);
         struct finding *finding = found(books, findings, of, RULE_IDLE_NOTEBOOK);

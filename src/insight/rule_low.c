@@ -32,7 +32,8 @@ void rule_low_use(const struct books *books, struct findings *findings)
         const struct book_workload *of = &books->workloads[i];
         const struct book_cell *sum = &of->sum;
         if (!is_low(books, of) ||
-            finding_exists(findings, RULE_IDLE_WORKLOAD, finding_workload(findings, of)))
+            finding_exists(findings, RULE_IDLE_WORKLOAD, finding_workload(findings, of)) ||
+            finding_works_on_cpu(findings, of))
             continue;
         struct finding *finding =
             finding_add(findings, RULE_LOW_USE, finding_workload(findings, of),

@@ -176,6 +176,16 @@ static struct mix mix_of(const struct books *books, const struct book_node *pool
     return mix;
 }
 
+/* Would repacking the pool free whole nodes? */
+static bool frees_nodes(const struct findings *findings, struct str pool)
+{
+    for (size_t i = 0; i < findings->n; i++)
+        if (findings->items[i].rule == RULE_NODE_STRANDED &&
+            str_eq(findings->items[i].subject, pool))
+            return findings->items[i].claims_n > 0;
+    return false;
+}
+
 void rule_mixed_pool(const struct books *books, struct findings *findings)
 {
     const enum workload_type types[] = {WORKLOAD_TRAINING, WORKLOAD_INFERENCE,
@@ -186,7 +196,7 @@ void rule_mixed_pool(const struct books *books, struct findings *findings)
             continue;
         struct mix mix = mix_of(books, pool);
         struct str subject = finding_pool(findings, pool);
-        bool stranded = finding_exists(findings, RULE_NODE_STRANDED, subject);
+        bool stranded = frees_nodes(findings, subject);
         wide_t waiting = pending_in(books, pool->cluster, NAME_NONE);
         size_t n = 0;
         struct str text = STR_NONE;
@@ -219,30 +229,59 @@ void rule_mixed_pool(const struct books *books, struct findings *findings)
     }
 }
 
-/* The scorecard: inference without a counter has no price a token. */
+/* ---- the scorecard ---- */
+
+static bool is_uncounted(const struct books *books, const struct book_workload *of)
+{
+    bool counted = of->load.serving_seen_ms > 0;
+    for (int w = 0; w < WORK_COUNT; w++)
+        counted |= of->sum.work[w] > 0;
+    return of->type == WORKLOAD_INFERENCE && !counted && books_is_now(books, of->sum.last) &&
+           of->sum.held_ns >= (wide_t)books_threshold(books, THRESHOLD_NO_UNIT_HELD) * 1000000;
+}
+
+static bool is_first_of_owner(const struct books *books, size_t index)
+{
+    for (size_t i = 0; i < index; i++)
+        if (books->workloads[i].owner == books->workloads[index].owner &&
+            is_uncounted(books, &books->workloads[i]))
+            return false;
+    return true;
+}
+
+/* Inference without a counter has no price a token. One finding a team. */
 void rule_no_unit(const struct books *books, struct findings *findings)
 {
     for (size_t i = 0; i < books->workloads_n; i++) {
-        const struct book_workload *of = &books->workloads[i];
-        bool counted = of->load.serving_seen_ms > 0;
-        for (int w = 0; w < WORK_COUNT; w++)
-            counted |= of->sum.work[w] > 0;
-        if (of->type != WORKLOAD_INFERENCE || counted || !books_is_now(books, of->sum.last) ||
-            of->sum.held_ns < (wide_t)books_threshold(books, THRESHOLD_NO_UNIT_HELD) * 1000000)
+        const struct book_workload *first = &books->workloads[i];
+        struct str owner = names_text(books->names, first->owner), named = STR_NONE;
+        size_t n = 0;
+        if (!is_uncounted(books, first) || !is_first_of_owner(books, i))
             continue;
-        struct finding *finding =
-            finding_add(findings, RULE_NO_UNIT, finding_workload(findings, of),
-                        names_text(books->names, of->owner));
-        finding->window_cost = of->sum.cost;
-        finding->month = books_month(books, of->sum.first, of->sum.cost);
-        finding->what = STR("serves, and no counter says how many requests or tokens: what one "
-                            "costs is not known, nor whether anybody asks");
-        finding_evidence_at(findings, finding, "held", finding_gpu_hours(findings, of->sum.held_ns),
-                            THRESHOLD_NO_UNIT_HELD);
-        finding->reasons = STR("no metric of vLLM, SGLang, TGI or Triton names its pods");
+        struct finding *finding = finding_add(
+            findings, RULE_NO_UNIT, finding_text(findings, "team %.*s", STR_ARG(owner)), owner);
+        for (size_t k = i; k < books->workloads_n; k++) {
+            const struct book_workload *of = &books->workloads[k];
+            if (of->owner != first->owner || !is_uncounted(books, of))
+                continue;
+            finding->window_cost += of->sum.cost;
+            finding->month += books_month(books, of->sum.first, of->sum.cost);
+            if (n++ < PODS_SHOWN)
+                named =
+                    finding_text(findings, "%.*s%s%.*s/%.*s", STR_ARG(named), named.n ? ", " : "",
+                                 STR_ARG(names_text(books->names, of->namespace)),
+                                 STR_ARG(names_text(books->names, of->workload)));
+        }
+        finding->what = finding_text(findings,
+                                     "has %zu inference workload%s without a counter of requests "
+                                     "or tokens: what one costs is not known, nor whether anybody "
+                                     "asks",
+                                     n, n == 1 ? "" : "s");
+        finding_evidence(findings, finding, "such workloads", named, "none");
+        finding->reasons = STR("no metric of vLLM, SGLang, TGI or Triton names their pods");
         finding->arithmetic = STR("no saving is claimed");
         finding->depends = STR("nothing: it saves nothing by itself");
-        finding->action = STR("scrape its metrics endpoint (docs/signals.md has the names)");
+        finding->action = STR("scrape their metrics endpoints (docs/signals.md has the names)");
         finding->risk = STR("none");
     }
 }

@@ -96,7 +96,10 @@ static void inference_that_nobody_counts_is_told(void **state)
     struct book_load none = counters(0, 0);
     none.serving_seen_ms = 0;
     stay.u = 60, stay.e = 80;
-    assert_non_null(of_rule(with_load(state, stay, none), RULE_NO_UNIT));
+    const struct finding *finding = of_rule(with_load(state, stay, none), RULE_NO_UNIT);
+    assert_non_null(finding);
+    assert_true(str_eq(finding->subject, STR("team search")));
+    assert_true(str_eq(finding->evidence[0].value, STR("ns/Deployment/llm")));
 }
 
 static void inference_with_counters_has_a_unit(void **state)
