@@ -107,19 +107,9 @@ void api_configure(struct api *api, const struct api_settings *settings);
 /* The ledger has changed (after a commit). Changes that other processes make are seen without. */
 void api_touch(struct api *api);
 
-/* ---- assets of the page (assets.c) ---- */
+/* ---- the page (assets.c) ---- */
 
-struct asset {
-    const char *path; /* "/index.html" */
-    const char *mime;
-    const unsigned char *bytes; /* gzip */
-    size_t bytes_n;
-    size_t plain_n;     /* unpacked */
-    uint64_t digest[2]; /* of the unpacked bytes; not 0 */
-};
-/* NULL: there is none. "/" is asked for as "/index.html". */
-const struct asset *assets_find(struct str path);
-/* Routes "/" and "/assets/" + rest from the table. */
+/* "/" and "/assets/" + name, from report/page.h; in a build without the page they answer 404. */
 void assets_routes(struct http_server *server);
 
 #endif

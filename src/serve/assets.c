@@ -1,13 +1,56 @@
-/* The files of the page, packed into the binary. */
+/* The page: its files as they are packed into the binary (report/page.h). Everybody may load them,
+ * they hold no figures; the page asks for a token where the API wants one. */
+#define XXH_NO_INLINE_HINTS 1
+#include <xxhash.h>
+
+#include "report/page.h"
 #include "serve/api.h"
 
-const struct asset *assets_find(struct str path)
+static void send_file(struct str name, struct http_answer *answer)
 {
-    (void)path;
-    return NULL;
+    struct page_file file;
+    /* the one that is not for a server: without its data it shows nothing */
+    if (str_eq(name, STR("report.html")) || !page_file(name, &file)) {
+        http_answer_error(
+            answer, 404, "not_found", "there is no such file",
+            page_file(STR("index.html"), &file)
+                ? NULL
+                : "this gputally was built without its page; the API is under /api/v1");
+        return;
+    }
+    XXH128_hash_t hash = XXH3_128bits(file.gzip.p, file.gzip.n);
+    answer->content_type = file.mime;
+    answer->fixed_gzip = file.gzip;
+    answer->fixed_size = file.plain_n;
+    answer->digest[0] = hash.high64;
+    answer->digest[1] = hash.low64;
+}
+
+static void handle_root(void *context, const struct http_request *request,
+                        struct http_answer *answer)
+{
+    (void)context;
+    (void)request;
+    send_file(STR("index.html"), answer);
+}
+
+static void handle_file(void *context, const struct http_request *request,
+                        struct http_answer *answer)
+{
+    (void)context;
+    send_file(request->rest, answer);
 }
 
 void assets_routes(struct http_server *server)
 {
-    (void)server;
+    struct http_route route = {.pattern = "/",
+                               .methods = HTTP_BIT(HTTP_GET),
+                               .scope = SCOPE_NONE,
+                               .where = HTTP_AT_ONCE,
+                               .unseen = true,
+                               .handle = handle_root};
+    http_route_add(server, &route);
+    route.pattern = "/assets/*";
+    route.handle = handle_file;
+    http_route_add(server, &route);
 }

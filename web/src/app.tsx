@@ -2,7 +2,7 @@
 
 import { render } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { Failure, Meta, openSource, useAnswer } from "./data";
+import { Failure, keepToken, keptToken, Meta, openSource, useAnswer } from "./data";
 import * as format from "./format";
 import { format as address, link, parse, Route } from "./route";
 import { keyOf, Page, PageContext, question, usePage, zoneOf } from "./ui/context";
@@ -163,6 +163,25 @@ function Shell({ meta, route, go, theme, setTheme, shade }: {
     );
 }
 
+function Login({ wrong }: { wrong: boolean }) {
+    const submit = (event: Event) => {
+        event.preventDefault();
+        keepToken(String(new FormData(event.target as HTMLFormElement).get("token")).trim());
+        location.reload();
+    };
+    return (
+        <main class="state">
+            <h1>gputally</h1>
+            <p>{wrong ? "The server does not know this token." : "The server wants a token to show the ledger."}</p>
+            <form class="own-window login" onSubmit={submit}>
+                <label>Token <input name="token" type="password" autocomplete="off" required /></label>
+                <button type="submit">Show</button>
+            </form>
+            <p class="quiet">It is kept until this tab is closed.</p>
+        </main>
+    );
+}
+
 function App() {
     const [route, setRoute] = useState(() => parse(location.hash));
     const [theme, setTheme] = useState<Theme>(keptTheme);
@@ -199,6 +218,7 @@ function App() {
             setRoute(parse(next));
         } else location.hash = next;
     };
+    if (answer.failure?.status === 401) return <Login wrong={keptToken() !== null} />;
     if (answer.failure) return <main><Failed failure={answer.failure as Failure} what="The page" /></main>;
     if (!answer.value) return <main><Loading what="the ledger" /></main>;
     return <Shell meta={answer.value} route={route} go={go} theme={theme} setTheme={setTheme} shade={shade} />;

@@ -90,6 +90,18 @@ export interface Source {
 
 // ---- a server --------------------------------------------------------------------------------------
 
+const TOKEN = "gputally-token";
+
+/** The token lives as long as the browser's tab, and goes into no address. */
+export function keptToken(): string | null {
+    try {
+        return sessionStorage.getItem(TOKEN);
+    } catch {
+        return null;
+    }
+}
+export const keepToken = (token: string) => sessionStorage.setItem(TOKEN, token);
+
 /** Of the server's series those that are not in the split of the cost already. */
 const SHOWN_SERIES = [
     ["utilisation", "use of held time", "ratio"], ["memory_avg_bytes", "memory, mean", "bytes"], ["memory_max_bytes", "memory, most", "bytes"],
@@ -103,7 +115,10 @@ class Server implements Source {
     private async fetched(path: string): Promise<any> {
         let response: Response;
         try {
-            response = await fetch("api/v1/" + path, { headers: { Accept: "application/json" }, credentials: "same-origin" });
+            const token = keptToken();
+            const headers: Record<string, string> = { Accept: "application/json" };
+            if (token) headers.Authorization = `Bearer ${token}`;
+            response = await fetch("api/v1/" + path, { headers, credentials: "same-origin" });
         } catch {
             throw new Failure("the server does not answer", "Is gputally serve still running? The page asks again when it is reloaded.");
         }
