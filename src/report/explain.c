@@ -92,6 +92,7 @@ enum err explain(const struct explain_request *request, struct str what, struct 
 {
     struct explanation *explanation = mem_zalloc(1, sizeof *explanation);
     struct explain_target target = {0};
+    explanation->of = str_keep(&explanation->arena, what);
     enum err code = explain_find(request, what, explanation, &target, err);
     if (code == ERR_OK) {
         explanation->title = str_keep(&explanation->arena, target.title);
@@ -149,7 +150,9 @@ void explanation_json(const struct explanation *explanation, struct strbuf *out)
 {
     struct strbuf text = {0};
     explanation_text(explanation, &text);
-    strbuf_add(out, STR("{\n  \"schema\": \"" EXPLAIN_SCHEMA "\",\n  \"title\": "));
+    strbuf_add(out, STR("{\n  \"schema\": \"" EXPLAIN_SCHEMA "\",\n  \"of\": "));
+    add_string(out, explanation->of);
+    strbuf_add(out, STR(",\n  \"title\": "));
     add_string(out, explanation->title);
     strbuf_add(out, STR(",\n  \"text\": "));
     add_string(out, strbuf_str(&text));

@@ -17,6 +17,7 @@ struct explain_section {
 };
 /* Texts live in the arena; names of strangers are in them as they came: renderers clean them. */
 struct explanation {
+    struct str of; /* what was asked for */
     struct str title;
     struct explain_section *sections;
     size_t n, room;
@@ -40,7 +41,7 @@ enum err explain(const struct explain_request *request, struct str what, struct 
 void explanation_free(struct explanation *explanation); /* NULL is fine */
 
 void explanation_text(const struct explanation *explanation, struct strbuf *out);
-/* {"schema": "gputally.explain/1", "title", "text", "sections": [{"title", "lines": [...]}]} */
+/* {"schema": "gputally.explain/1", "of", "title", "text", "sections": [{"title", "lines": [...]}]} */
 void explanation_json(const struct explanation *explanation, struct strbuf *out);
 
 /* ---- the parts, a file each ---- */

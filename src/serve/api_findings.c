@@ -3,6 +3,7 @@
 
 #include "insight/exempt.h"
 #include "report/doctor.h"
+#include "report/explain.h"
 #include "report/findings.h"
 #include "report/idle.h"
 #include "serve/api_impl.h"
@@ -88,86 +89,26 @@ enum err api_findings(struct api_call *call, struct strbuf *out, struct error *e
 
 /* ---- explain ---- */
 
-static bool ends_with(struct str text, struct str end)
-{
-    return text.n >= end.n && str_eq((struct str){text.p + text.n - end.n, end.n}, end);
-}
-
-static void explain(const struct findings *findings, struct str what, struct strbuf *out)
-{
-    size_t at = 0;
-    const struct finding *finding;
-    while ((finding = findings_next(findings, what, &at))) {
-        strbuf_add(out, str_of(out->n ? "\n" : ""));
-        finding_explain(findings, finding, out);
-    }
-    for (size_t i = 0; i < findings->refusals_n; i++)
-        if (ends_with(findings->refusals[i].subject, what)) {
-            strbuf_add(out, str_of(out->n ? "\n" : ""));
-            refusal_explain(&findings->refusals[i], out);
-        }
-}
-
-static struct str next_line(struct str *rest)
-{
-    const char *end = memchr(rest->p, '\n', rest->n);
-    struct str line = {rest->p, end ? (size_t)(end - rest->p) : rest->n};
-    size_t taken = line.n + (end != NULL);
-    *rest = (struct str){rest->p + taken, rest->n - taken};
-    return line;
-}
-
-/* Paragraphs: the first line is the title. */
-static void write_sections(struct str text, struct strbuf *out)
-{
-    bool open = false, any = false;
-    size_t lines = 0;
-    strbuf_add(out, STR(", \"sections\": ["));
-    while (text.n) {
-        struct str line = next_line(&text);
-        if (!line.n) {
-            strbuf_add(out, str_of(open ? "]}" : ""));
-            open = false;
-            continue;
-        }
-        if (!open) {
-            strbuf_add(out, str_of(any ? ", {\"title\": " : "{\"title\": "));
-            api_put_string(out, line);
-            strbuf_add(out, STR(", \"lines\": ["));
-            open = any = true;
-            lines = 0;
-            continue;
-        }
-        strbuf_add(out, str_of(lines++ ? ", " : ""));
-        api_put_string(out, line);
-    }
-    strbuf_add(out, str_of(open ? "]}]" : "]"));
-}
-
 enum err api_explain(struct api_call *call, struct strbuf *out, struct error *err)
 {
     struct str what;
     struct found found = {0};
-    struct strbuf text = {0};
+    struct explanation *explanation = NULL;
     enum err code = api_need(call, "of", &what, err);
     if (code == ERR_OK)
         code = found_read(call, call->window, &found, err);
-    if (code == ERR_OK)
-        explain(found.findings, what, &text);
-    if (code == ERR_OK && !text.n)
-        code = error_set(err, ERR_NOT_FOUND,
-                         "nothing is found about \"%.*s\" in this window: give an id or subject "
-                         "that /api/v1/findings has for the same window",
-                         STR_ARG(what));
     if (code == ERR_OK) {
-        strbuf_add(out, STR("{\"schema\": \"gputally.explain/1\", \"of\": "));
-        api_put_string(out, what);
-        strbuf_add(out, STR(", \"text\": "));
-        api_put_string(out, strbuf_str(&text));
-        write_sections(strbuf_str(&text), out);
-        strbuf_add(out, STR("}\n"));
+        struct explain_request request = {.store = call->store,
+                                          .findings = found.findings,
+                                          .settings = &call->settings->config->settings,
+                                          .window = call->window,
+                                          .tz = call->tz,
+                                          .currency = call->settings->currency};
+        code = explain(&request, what, &explanation, err);
     }
-    strbuf_release(&text);
+    if (code == ERR_OK)
+        explanation_json(explanation, out);
+    explanation_free(explanation);
     found_release(&found);
     return code;
 }
