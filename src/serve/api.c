@@ -5,7 +5,7 @@
  * older: an answer that is taken from the cache is of the current state or a later one. */
 #include <stdlib.h>
 
-#include "serve/api_impl.h"
+#include "serve/metrics_impl.h"
 
 #define CACHE_BYTES ((size_t)64 << 20)
 /* Names of pods come and go; from here on the handles begin a fresh set. */
@@ -300,6 +300,7 @@ enum err api_new(const struct api_options *options, bool missing_ok, struct api 
     pthread_mutex_init(&api->watch_lock, NULL);
     api->watch_names = names_new();
     api->names = api_names_new();
+    api->metrics = metrics_ledger_new();
     api->cache = cache_new(options->cache_bytes ? options->cache_bytes : CACHE_BYTES);
     enum err code = store_open(api->db, STORE_READ, api->watch_names, &api->watch, err);
     if (code == ERR_OK || (code == ERR_NOT_FOUND && missing_ok)) {
@@ -315,6 +316,7 @@ void api_free(struct api *api)
     if (!api)
         return;
     cache_free(api->cache);
+    metrics_ledger_free(api->metrics);
     store_close(api->watch);
     names_free(api->watch_names);
     api_names_release(api->names);

@@ -188,5 +188,12 @@ const struct api_endpoint api_endpoints[] = {
         .cached = true,
         .write = api_allocation,
     },
+    {
+        .pattern = "/metrics",
+        .summary = "counters of money and GPU time, and the service's own health",
+        .takes = TAKES_ANY,
+        .write = api_metrics,
+        .content_type = "text/plain; version=0.0.4; charset=utf-8",
+    },
 };
 const size_t api_endpoints_n = sizeof api_endpoints / sizeof *api_endpoints;

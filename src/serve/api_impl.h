@@ -55,6 +55,7 @@ struct api {
     atomic_size_t counts_n;
     atomic_ullong refused; /* requests without access */
     void *bindings;
+    struct metrics_ledger *metrics;
     time_ms began;
 };
 
