@@ -9,7 +9,7 @@
 #ifndef GPUTALLY_SOURCE_TARGETS_H
 #define GPUTALLY_SOURCE_TARGETS_H
 
-#include "source/http.h"
+#include "source/http_site.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/str.h"
