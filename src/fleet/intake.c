@@ -499,6 +499,11 @@ void intake_in_order(struct intake *intake, struct span hours)
     intake->until = hours.to;
 }
 
+void intake_in_any_order(struct intake *intake)
+{
+    intake->in_order = false;
+}
+
 void intake_note(struct intake *intake, enum note_kind kind, struct str subject, int64_t count,
                  struct str text)
 {

@@ -40,10 +40,11 @@ series_id intake_series(struct intake *intake, const struct label *labels, size_
 void intake_append(struct intake *intake, series_id id, const time_ms *t, const double *v,
                    size_t n);
 
-/* From now on each series' samples come in order of time (or repeat what was there), as servers and
- * journals give them: samples of loads (fleet/loads.h) are then added up as they come. hours: what
- * will be booked. Before any sample is appended; without it they are kept until the end. */
+/* Between these two each series' samples come in order of time (or repeat what was there), as servers
+ * and journals give them: samples of loads (fleet/loads.h) are then added up as they come; else they
+ * are kept until the end. hours: what will be booked. Not while others append. */
 void intake_in_order(struct intake *intake, struct span hours);
+void intake_in_any_order(struct intake *intake);
 
 /* Is any series of this metric wanted? What sources ask for, and what text decoders keep. */
 bool intake_wants_metric(struct str name);

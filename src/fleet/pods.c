@@ -117,6 +117,16 @@ static void read_priority(struct facts *facts, struct pod *pod, const struct rec
     facts_stamps(facts, record, &facts_watch(facts, pod->cluster)->priorities_known);
 }
 
+/* kube_pod_info says who made a pod: in large clusters no other record of it may be read. */
+static void read_creator(struct facts *facts, struct pod *pod, const struct record *record)
+{
+    name_t kind = facts_label(facts, record, "created_by_kind");
+    if (kind == NAME_NONE || pod->owner_kind != NAME_NONE)
+        return;
+    pod->owner_kind = kind;
+    pod->owner_name = facts_label(facts, record, "created_by_name");
+}
+
 static void read_record(struct facts *facts, const struct record *record)
 {
     name_t name = facts_label(facts, record, "pod");
@@ -137,6 +147,7 @@ static void read_record(struct facts *facts, const struct record *record)
         if (node == NAME_NONE)
             push_covered(facts, pod, record, &pod->pending);
         read_priority(facts, pod, record);
+        read_creator(facts, pod, record);
         break;
     case RECORD_POD_OWNER:
         pod->owner_kind = facts_label(facts, record, "owner_kind");

@@ -29,6 +29,8 @@ static void prometheus_free(struct source *source)
     seen_free(prometheus->namespaces);
     seen_free(prometheus->exported_namespaces);
     seen_free(prometheus->renamed_requests);
+    seen_free(prometheus->gpu_nodes);
+    seen_free(prometheus->renamed_nodes);
     free(prometheus);
 }
 
@@ -72,6 +74,8 @@ enum err prometheus_source_new(const struct prometheus_options *options, struct 
     prometheus->namespaces = seen_new(STR("namespace"));
     prometheus->exported_namespaces = seen_new(STR("exported_namespace"));
     prometheus->renamed_requests = seen_new(STR("exported_namespace"));
+    prometheus->gpu_nodes = seen_new(STR("node"));
+    prometheus->renamed_nodes = seen_new(STR("exported_node"));
     prometheus->narrow_from = options->narrow_from;
     prometheus->in_flight = options->in_flight < 1                 ? 1
                             : options->in_flight > IN_FLIGHT_LIMIT ? IN_FLIGHT_LIMIT

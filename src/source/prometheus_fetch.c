@@ -45,12 +45,16 @@ void prometheus_watch(const struct prometheus_run *run, const struct wanted_metr
         seen[n++] = prometheus->observers;
     if (fullest)
         seen[n++] = prometheus->exporters;
-    if (prometheus->narrow && (fullest || is_request(metric))) {
+    if (fullest || is_request(metric)) {
         seen[n++] = prometheus->namespaces;
         seen[n++] = prometheus->exported_namespaces;
     }
-    if (prometheus->narrow && is_request(metric))
+    if (is_request(metric))
         seen[n++] = prometheus->renamed_requests;
+    if (strcmp(metric->name, "kube_node_status_capacity") == 0) {
+        seen[n++] = prometheus->gpu_nodes;
+        seen[n++] = prometheus->renamed_nodes;
+    }
     delivery_watch(delivery, seen, n);
 }
 
@@ -104,6 +108,7 @@ struct question {
     const struct fetch *near; /* each metric's near range of it, or, where it is NULL … */
     time_ms first, last;      /* … these */
     const char *match;        /* more of the selectors */
+    bool hosts;               /* of METRIC_GROUP_HOSTS, else of all others */
 };
 
 static void ask(struct prometheus_run *run, const struct question *question)
@@ -115,7 +120,8 @@ static void ask(struct prometheus_run *run, const struct question *question)
     struct arena arena = {0};
     for (size_t i = 0; i < wanted_n; i++) {
         if (!is_present(run->prometheus, i) || !question->wants(&wanted[i]) ||
-            wanted[i].group == METRIC_GROUP_LOADS)
+            wanted[i].group == METRIC_GROUP_LOADS ||
+            (wanted[i].group == METRIC_GROUP_HOSTS) != question->hosts)
             continue;
         struct span range = {question->first, question->last};
         if (question->near)
@@ -185,6 +191,68 @@ static bool of_kube(const struct wanted_metric *metric)
 static bool of_kube_not_of_pods(const struct wanted_metric *metric)
 {
     return of_kube(metric) && !is_of_pods(metric);
+}
+
+static bool of_pod_info(const struct wanted_metric *metric)
+{
+    return strcmp(metric->name, "kube_pod_info") == 0;
+}
+
+/* The selector of nodes with GPUs; empty: all, since they are not known or too many to list. */
+static void gpu_nodes(struct prometheus *prometheus, struct strbuf *ret)
+{
+    struct strbuf regex = {0};
+    bool unnamed;
+    size_t renamed = seen_count(prometheus->renamed_nodes, &unnamed);
+    if (renamed == 1 && unnamed) {
+        seen_all_regex(prometheus->gpu_nodes, &regex);
+        add_match(ret, "node", &regex);
+    } else if (renamed > 0 && !unnamed) {
+        seen_all_regex(prometheus->renamed_nodes, &regex);
+        add_match(ret, "exported_node", &regex);
+    }
+    strbuf_release(&regex);
+}
+
+/* `label!~` of what `label=~` lists. */
+static void negate(struct strbuf *match)
+{
+    char *at = match->n ? strstr(match->text, "=~") : NULL;
+    if (at)
+        *at = '!';
+}
+
+/* What runs on nodes with GPUs: requests of all pods there, and in a large cluster the pods that
+ * share no namespace with GPUs. */
+static void read_hosts(struct prometheus_run *run, const struct fetch *fetch)
+{
+    struct strbuf match = {0}, others = {0};
+    gpu_nodes(run->prometheus, &match);
+    ask(run, &(struct question){
+                 .wants = any, .near = fetch, .match = match.n ? match.text : "", .hosts = true});
+    if (run->prometheus->narrow && match.n) {
+        gpu_namespaces(run->prometheus, &others);
+        negate(&others);
+        if (others.n) {
+            strbuf_addf(&others, ",%s", match.text);
+            ask(run, &(struct question){.wants = of_pod_info, .near = fetch, .match = others.text});
+        }
+    }
+    strbuf_release(&match);
+    strbuf_release(&others);
+}
+
+/* Loads of hosts, and of containers in namespaces with GPUs. */
+static void read_loads(struct prometheus_run *run, const struct fetch *fetch)
+{
+    struct strbuf regex = {0}, match = {0};
+    seen_all_regex(run->prometheus->namespaces, &regex);
+    seen_all_regex(run->prometheus->exported_namespaces, &regex);
+    add_match(&match, "namespace", &regex);
+    struct span range = {fetch->gpu.from, fetch->hours.to};
+    prometheus_read_loads(run, range, match.n ? match.text : "");
+    strbuf_release(&regex);
+    strbuf_release(&match);
 }
 
 static void read_near(struct prometheus_run *run, const struct fetch *fetch)
@@ -293,9 +361,15 @@ enum err prometheus_fetch(struct source *source, const struct fetch *fetch, stru
         intake_note(intake, NOTE_PARTIAL, str_of(http_site_url(prometheus->site)), 1,
                     STR("the server has no metrics of GPUs, only of Kubernetes: is dcgm-exporter "
                         "installed, and scraped by it?"));
+    intake_in_order(intake, fetch->hours);
     read_near(&run, fetch);
     if (run.code == ERR_OK)
+        read_hosts(&run, fetch);
+    if (run.code == ERR_OK)
         read_far(&run, fetch);
+    if (run.code == ERR_OK)
+        read_loads(&run, fetch);
+    intake_in_any_order(intake);
     prometheus->fetched |= run.code == ERR_OK;
     if (run.code != ERR_OK && err)
         *err = run.err;

@@ -7,6 +7,7 @@
  *     prometheus_run.c     threads that work off a plan of it
  *     prometheus_read.c    a piece by remote read
  *     prometheus_examine.c what doctor asks it
+ *     prometheus_loads.c   sums of what hosts and containers do
  *     prometheus_query.c   a piece by a range selector; instant queries; lists of names */
 #ifndef GPUTALLY_SOURCE_PROMETHEUS_IMPL_H
 #define GPUTALLY_SOURCE_PROMETHEUS_IMPL_H
@@ -37,6 +38,9 @@ struct prometheus {
     bool narrow;
     uint64_t narrow_from; /* pods */
     struct seen *namespaces, *exported_namespaces, *renamed_requests;
+    struct seen *gpu_nodes;     /* that have GPUs by their capacity, … */
+    struct seen *renamed_nodes; /* … where kube-state-metrics' own label stands in front */
+    bool loads_refused;         /* it answers no range queries */
     uint64_t *series;
     bool fetched;  /* a fetch went well: seen knows who was there before the next one */
     bool has_gpus; /* of metrics: some are present, or it is not known */
@@ -49,6 +53,7 @@ struct prometheus_run {
     struct progress *progress;
     struct plan *plan;
     struct tally tally;
+    bool loads;          /* the lanes are of prometheus_loads.c */
     bool nodes_recorded; /* Kubernetes' records tell of nodes; else GPU samples do */
     enum signal fullest; /* the GPU signal that most series have */
     pthread_mutex_t lock;
@@ -57,6 +62,17 @@ struct prometheus_run {
     enum err code; /* the first failure */
     struct error err;
 };
+/* Lanes of loads: what a piece of them is called, asks and delivers. */
+struct prometheus_load;
+const struct prometheus_load *prometheus_load_of(const struct piece *piece);
+struct str prometheus_load_query(const struct prometheus_load *load);
+bool prometheus_load_series(const struct prometheus_load *load, struct delivery *delivery,
+                            const struct label *labels, size_t n);
+/* Read loads of hosts in the range, and of containers that match. Failures of the server are noted
+ * and are none of the run; ERR_STOPPED. */
+enum err prometheus_read_loads(struct prometheus_run *run, struct span range,
+                               const char *match_of_pods);
+
 /* Read all lanes; failures go to run->code. */
 void prometheus_run_lanes(struct prometheus_run *run, const struct plan_lane *lanes, size_t n);
 /* Called before a piece of the metric is read: who is to be told of its series. */
@@ -77,8 +93,10 @@ struct asker {
  * shorter piece may do. */
 enum err prometheus_read_piece(struct asker *asker, const struct piece *piece, struct error *err);
 enum err prometheus_query_piece(struct asker *asker, const struct piece *piece, struct error *err);
+enum err prometheus_load_piece(struct asker *asker, const struct piece *piece, struct error *err);
 
-/* An instant query at t (TIME_MIN: the server's now); each series of the answer's vector comes with its value. */
+/* An instant query at t (TIME_MIN: the server's now); each series of the answer's vector comes with
+ * its value. */
 typedef void (*prometheus_value_fn)(void *context, const struct label *labels, size_t n, double v);
 enum err prometheus_instant(struct asker *asker, struct str query, time_ms t,
                             prometheus_value_fn each, void *context, struct error *err);

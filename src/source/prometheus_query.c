@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "fleet/loads.h"
 #include "wire/query_json.h"
 
 #define GET_MAX ((size_t)1500) /* bytes of a query that still goes into the URL */
@@ -22,6 +23,7 @@ struct answering {
     prometheus_value_fn value;
     prometheus_name_fn name;
     void *context;
+    const struct prometheus_load *load;
     /* the series that a vector's value belongs to */
     struct arena arena;
     struct label *labels;
@@ -164,6 +166,35 @@ enum err prometheus_query_piece(struct asker *asker, const struct piece *piece, 
     delivery_range(asker->delivery, piece->first, piece->last);
     enum err e = ask_json(&answering, "/api/v1/query", strbuf_str(&form), err);
     strbuf_release(&query);
+    strbuf_release(&form);
+    return e;
+}
+
+static bool load_series(void *context, const struct label *labels, size_t n)
+{
+    struct answering *answering = context;
+    return prometheus_load_series(answering->load, answering->asker->delivery, labels, n);
+}
+
+/* A range query on the grid of five minutes. */
+enum err prometheus_load_piece(struct asker *asker, const struct piece *piece, struct error *err)
+{
+    const struct prometheus_load *load = prometheus_load_of(piece);
+    time_ms first = (load_slot(piece->first) + 1) * LOAD_SLOT_MS;
+    time_ms last = load_slot(piece->last + 1) * LOAD_SLOT_MS;
+    if (first > last)
+        return ERR_OK;
+    struct strbuf form = {0};
+    add_parameter(&form, "query", prometheus_load_query(load));
+    add_time(&form, "start", first);
+    add_time(&form, "end", last);
+    add_parameter(&form, "step", STR("300"));
+    add_parameter(&form, "nocache", STR("1")); /* VictoriaMetrics: what came late counts */
+    struct answering answering = {.asker = asker, .load = load};
+    answering.sink = (struct query_json_sink){
+        .context = &answering, .series = load_series, .samples = piece_samples};
+    delivery_range(asker->delivery, piece->first, piece->last);
+    enum err e = ask_json(&answering, "/api/v1/query_range", strbuf_str(&form), err);
     strbuf_release(&form);
     return e;
 }

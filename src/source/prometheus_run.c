@@ -11,9 +11,10 @@
 
 #define IN_FLIGHT_MAX 64 /* also the most that options allow */
 #define REPORT_EVERY_MS 100
-#define STEP_MS HOUR_MS           /* first piece of a metric, where answers are no streams */
-#define TARGET ((uint64_t)500000) /* samples that such an answer should have: 14 MB of JSON */
-#define TIMEOUTS_MAX 3            /* in a row: shorter pieces do not help then */
+#define STEP_MS HOUR_MS                /* first piece of a metric, where answers are no streams */
+#define TARGET ((uint64_t)500000)      /* samples that such an answer should have: 14 MB of JSON */
+#define TARGET_LOADS ((uint64_t)20000) /* likewise of sums: each is of some 200 samples */
+#define TIMEOUTS_MAX 3                 /* in a row: shorter pieces do not help then */
 
 static void run_fail(struct prometheus_run *run, enum err code, const struct error *err)
 {
@@ -52,7 +53,8 @@ static bool run_piece(struct prometheus_run *run, struct asker *asker, const str
     uint64_t before = delivery_count(asker->delivery);
     uint64_t series = delivery_series_count(asker->delivery);
     prometheus_watch(run, piece->metric, asker->delivery);
-    enum err e = run->prometheus->api == PROMETHEUS_QUERY
+    enum err e = run->loads ? prometheus_load_piece(asker, piece, &err)
+                 : run->prometheus->api == PROMETHEUS_QUERY
                      ? prometheus_query_piece(asker, piece, &err)
                      : prometheus_read_piece(asker, piece, &err);
     bool timed_out = run_timed_out(run, e);
@@ -153,7 +155,10 @@ static void run_threads(struct prometheus_run *run, size_t lanes_n)
 void prometheus_run_lanes(struct prometheus_run *run, const struct plan_lane *lanes, size_t n)
 {
     bool streams = run->prometheus->api == PROMETHEUS_REMOTE_READ;
-    run->plan = plan_new(lanes, n, streams ? TIME_MAX : STEP_MS, TARGET);
+    if (run->loads)
+        run->plan = plan_new(lanes, n, STEP_MS, TARGET_LOADS);
+    else
+        run->plan = plan_new(lanes, n, streams ? TIME_MAX : STEP_MS, TARGET);
     run_threads(run, n);
     run_report(run);
     plan_free(run->plan);
