@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "cmd/cmd.h"
+#include "insight/exempt.h"
 #include "query/window.h"
 #include "query/zone.h"
 #include "source/kube_file.h"
@@ -17,6 +18,19 @@
 #define DEFAULT_WINDOW_MS (7 * DAY_MS)
 
 /* ---- the configuration ---- */
+
+/* What the configuration says of findings is checked by every command: a mistake is told before
+ * anything is run. */
+static enum err check_findings(const struct config *config, struct error *err)
+{
+    struct thresholds thresholds;
+    struct exemptions exemptions = {0};
+    enum err code = thresholds_read(config, &thresholds, err);
+    if (code == ERR_OK)
+        code = exemptions_add_config(&exemptions, config, err);
+    exemptions_release(&exemptions);
+    return code;
+}
 
 enum err flow_settings(const struct options *options, struct config *config, const char **ret_tz,
                        struct error *err)
@@ -46,6 +60,8 @@ enum err flow_settings(const struct options *options, struct config *config, con
     code = zone_load(tz, &zone, err);
     if (code == ERR_OK)
         code = config_finish(config, err);
+    if (code == ERR_OK)
+        code = check_findings(config, err);
     if (code == ERR_OK)
         *ret_tz = tz;
     return code;

@@ -60,6 +60,9 @@ enum err flow_html(struct flow *flow, const struct query *query, struct strbuf *
                    bool *ret_incomplete, struct error *err);
 /* What recommend and doctor print with --output json, of a flow that has collected. */
 enum err flow_findings_json(struct flow *flow, struct strbuf *out, struct error *err);
+/* "$14,300 a month in 9 actions", "2 findings" where nothing is saved; false: there is none, or an
+ * error. */
+bool flow_findings_line(struct flow *flow, struct strbuf *out, struct error *err);
 enum err flow_doctor_json(struct flow *flow, struct strbuf *out, struct error *err);
 /* The query of --by (team where it was not given) and --filter over the window. */
 enum err flow_query(const struct flow *flow, struct query *ret, struct error *err);

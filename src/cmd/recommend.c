@@ -7,6 +7,7 @@
 #include "cmd/patch.h"
 #include "report/explain.h"
 #include "report/findings.h"
+#include "report/text.h"
 
 struct run {
     struct flow flow;
@@ -82,6 +83,27 @@ enum err flow_findings_json(struct flow *flow, struct strbuf *out, struct error 
     }
     release_run(&run);
     return code;
+}
+
+bool flow_findings_line(struct flow *flow, struct strbuf *out, struct error *err)
+{
+    struct run run = {0};
+    bool any = read_exemptions(flow, &run, err) == ERR_OK && look(flow, &run, err) == ERR_OK &&
+               run.findings->n > run.findings->exempt_n;
+    size_t actions = 0;
+    for (size_t i = 0; any && i < run.findings->n; i++)
+        actions += run.findings->items[i].saving > 0;
+    if (any && actions) {
+        money_t saving = findings_saving(run.findings);
+        text_money(out, saving, text_money_places(saving), flow->currency);
+        strbuf_add(out, STR(" a month in "));
+        text_plural(out, (wide_t)actions, "action", "actions");
+    } else if (any) {
+        text_plural(out, (wide_t)run.findings->n - (wide_t)run.findings->exempt_n, "finding",
+                    "findings");
+    }
+    release_run(&run);
+    return any;
 }
 
 static enum err print(const struct strbuf *text, struct error *err)

@@ -105,38 +105,59 @@ static const char **price_problems(const struct flow *flow, size_t *ret_n)
     return texts;
 }
 
-/* What to look at next, as commands that can be typed as they stand. `doctor` is written into
- * `text`: what the report itself shows to be wrong, without reading more. */
-#define NEXT_MAX 2
-static size_t next_lines(const struct flow *flow, const struct results *results,
-                         struct strbuf *text, const char **ret)
+/* What to look at next, as commands that can be typed as they stand. The doctor's is what the
+ * report itself shows to be wrong, without reading more. */
+#define CHEAP_ROWS 300000 /* the rules take under half a second for so many */
+#define NEXT_MAX 3
+struct next {
+    struct strbuf recommend, doctor;
+    const char *lines[NEXT_MAX];
+    size_t n;
+};
+
+/* What there is to do and what it saves, where the rows are few enough to be looked at again. */
+static void add_recommend(struct flow *flow, const struct results *results, struct next *next)
 {
-    if (options_text(flow->options, OPTION_BY))
-        return 0;
-    if (flow->options->command->bit == IN_DEMO) {
-        ret[0] = "gputally demo --by workload             the same by workload";
-        return 1;
-    }
-    ret[0] = "the same with --by workload, node, type or day (gputally help keys lists all)";
+    struct error ignored;
+    bool all = !flow->options->values[OPTION_FILTER].n;
+    strbuf_add(&next->recommend, STR("gputally recommend    "));
+    if (all && results->overview->total.rows <= CHEAP_ROWS &&
+        flow_findings_line(flow, &next->recommend, &ignored))
+        next->lines[next->n++] = next->recommend.text;
+}
+
+static void add_doctor(const struct results *results, struct next *next)
+{
     struct doctor_facts facts = {
         .total = results->overview, .teams = results->overview, .types = results->unpriced};
     struct doctor *doctor = doctor_new(&facts);
-    size_t findings = doctor_report_findings(doctor);
-    strbuf_add(text, STR("gputally doctor: "));
-    doctor_report_line(doctor, text);
+    strbuf_add(&next->doctor, STR("gputally doctor       "));
+    doctor_report_line(doctor, &next->doctor);
+    if (doctor_report_findings(doctor))
+        next->lines[next->n++] = next->doctor.text;
     doctor_free(doctor);
-    if (!findings)
-        return 1;
-    ret[1] = text->text;
-    return 2;
 }
 
-static void render(const struct flow *flow, const struct results *results,
-                   enum report_format format, size_t limit, struct strbuf *out,
-                   bool *ret_incomplete)
+static void next_lines(struct flow *flow, const struct results *results, struct next *ret)
 {
-    const char *next[NEXT_MAX];
-    struct strbuf doctor = {0};
+    if (options_text(flow->options, OPTION_BY))
+        return;
+    if (flow->options->command->bit == IN_DEMO) {
+        ret->lines[ret->n++] = "gputally demo --by workload             the same by workload";
+        return;
+    }
+    add_recommend(flow, results, ret);
+    add_doctor(results, ret);
+    ret->lines[ret->n++] =
+        "the same with --by workload, node, type or day (gputally help keys lists all)";
+}
+
+static void render(struct flow *flow, const struct results *results, enum report_format format,
+                   size_t limit, struct strbuf *out, bool *ret_incomplete)
+{
+    struct next next = {0};
+    if (format == REPORT_TABLE || format == REPORT_WIDE)
+        next_lines(flow, results, &next);
     struct report report = {.result = results->rows,
                             .overview = results->overview,
                             .unpriced = results->unpriced,
@@ -150,8 +171,8 @@ static void render(const struct flow *flow, const struct results *results,
                             .residual = flow->config->settings.node_split == NODE_SPLIT_RESIDUAL,
                             .columns = output_columns(),
                             .colour = output_colour(),
-                            .next = next};
-    report.next_n = next_lines(flow, results, &doctor, next);
+                            .next = next.lines,
+                            .next_n = next.n};
     const char **problems = price_problems(flow, &report.problems_n);
     report.problems = problems;
     bool usd = strcmp(flow->currency, "USD") == 0; /* the catalogue's */
@@ -159,7 +180,8 @@ static void render(const struct flow *flow, const struct results *results,
         report.list_prices = catalogue_date();
     report_render(&report, format, out);
     *ret_incomplete = report_incomplete(&report);
-    strbuf_release(&doctor);
+    strbuf_release(&next.recommend);
+    strbuf_release(&next.doctor);
     free(problems);
 }
 

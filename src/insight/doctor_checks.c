@@ -111,6 +111,18 @@ static enum doctor_status test_much_flags(const struct doctor_check *check,
     return is_much(facts, gpu_ns) ? test_flags(check, facts, ret, arena) : DOCTOR_FINE;
 }
 
+/* What a window's beginning does to every GPU for an hour (no sample and no label came before) is
+ * not told. */
+static enum doctor_status test_flags_beyond_edges(const struct doctor_check *check,
+                                                  const struct doctor_facts *facts,
+                                                  struct doctor_finding *ret, struct arena *arena)
+{
+    wide_t gpu_ns, edges = (wide_t)facts->total->gpus * HOUR_MS * 1000000;
+    money_t money;
+    sum_flags(total_of(facts), check->flags, &gpu_ns, &money);
+    return is_much(facts, gpu_ns - edges) ? test_flags(check, facts, ret, arena) : DOCTOR_FINE;
+}
+
 /* GPU_UTIL is never sent for MIG instances: that is no fault. Rows of instances carry e-engine
  * too, so only GPUs without it as such count. */
 static enum doctor_status test_util(const struct doctor_check *check,
@@ -534,7 +546,7 @@ const struct doctor_check doctor_checks[] = {
     {"step", DOCTOR_INFO, "samples stand alone, further apart than --gap",
      "each covers one --step, and the time between is unobserved",
      "scrape more often (scrape_interval: 30s), or widen --gap to the interval", NULL,
-     test_much_flags, FLAG_STEP, 0},
+     test_flags_beyond_edges, FLAG_STEP, 0},
     {"by-count", DOCTOR_WARNING, "no label says which GPU a pod has",
      "GPUs are laid on pods by count: right in sum on a node, a guess between its pods",
      "dcgm-exporter with DCGM_EXPORTER_KUBERNETES=true and /var/lib/kubelet/pod-resources "
@@ -545,7 +557,7 @@ const struct doctor_check doctor_checks[] = {
      "the pod is taken to keep the GPU that it had while it runs",
      "the exporter lost the kubelet's answer (kubectl logs: pod-resources timeout): restart it; "
      "from 3.4.2 on it waits longer",
-     NULL, test_much_flags, FLAG_KEPT_DEVICE, 0},
+     NULL, test_flags_beyond_edges, FLAG_KEPT_DEVICE, 0},
     {"unattributed", DOCTOR_WARNING, "GPUs were at work while no pod held them",
      "their cost is unattributed: in no team",
      "processes outside Kubernetes, or pods that see GPUs which they did not ask for: "
@@ -652,6 +664,6 @@ const struct doctor_check doctor_checks[] = {
      "kWh are less exact than the counter's",
      EXPORTER_CSV "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION, counter, Total energy consumption since "
                   "boot (in mJ).",
-     NULL, test_much_flags, FLAG_ENERGY_POWER, 0},
+     NULL, test_flags_beyond_edges, FLAG_ENERGY_POWER, 0},
 };
 const size_t doctor_checks_n = sizeof doctor_checks / sizeof *doctor_checks;
