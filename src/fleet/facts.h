@@ -19,7 +19,10 @@ struct watch {
     struct spans known; /* time that some record covers */
     /* stamps ([t - 1, t) each) at which the cluster's records say such things at all */
     struct spans requests_known, taints_known, priorities_known, quotas_known;
+    bool objects, quota_objects; /* objects say such things whenever the cluster is observed */
 };
+/* Does the cluster say anything of the kind in an hour (stamps: one of the above)? */
+bool watch_says(const struct watch *watch, const struct spans *stamps, time_ms hour);
 /* A record at t covers the time back to the observation before it where that is at most node_break
  * away, else one step. (semantics, section 6) */
 time_ms watch_start(const struct watch *watch, const struct settings *settings, time_ms t);
@@ -106,7 +109,7 @@ struct pod {
 /* A quota on a resource that counts GPUs. */
 struct quota {
     name_t cluster, namespace, resource; /* resource without "requests." or "limits." */
-    const struct record *record;         /* NULL: as a list says, at any time … */
+    const struct record *record;         /* NULL: as an object says, at any time … */
     int64_t count;                       /* … so many */
 };
 
@@ -178,7 +181,6 @@ void facts_life_from_samples(struct facts *facts, struct node *node, const time_
  * quotas on a resource the least, resources added up; -1: none. */
 int64_t facts_gpu_quota(const struct facts *facts, name_t cluster, name_t namespace,
                         struct span hours);
-bool taint_keeps_away(struct str key, struct str effect);
 /* Does it ask for, or was it given, anything that counts GPUs? */
 static inline bool pod_wants_gpus(const struct pod *pod)
 {

@@ -161,6 +161,7 @@ void intake_free(struct intake *intake)
     free(intake->nodes);
     free(intake->owners);
     free(intake->namespaces);
+    free(intake->quotas);
     free(intake->observed);
     free(intake->notes);
     free(intake->renamed_jobs);

@@ -40,9 +40,9 @@ series_id intake_series(struct intake *intake, const struct label *labels, size_
 void intake_append(struct intake *intake, series_id id, const time_ms *t, const double *v,
                    size_t n);
 
-/* Between these two each series' samples come in order of time (or repeat what was there), as servers
- * and journals give them: samples of loads (fleet/loads.h) are then added up as they come; else they
- * are kept until the end. hours: what will be booked. Not while others append. */
+/* Between these two each series' samples come in order of time (or repeat what was there), as
+ * servers and journals give them: samples of loads (fleet/loads.h) are then added up as they come;
+ * else they are kept until the end. hours: what will be booked. Not while others append. */
 void intake_in_order(struct intake *intake, struct span hours);
 void intake_in_any_order(struct intake *intake);
 

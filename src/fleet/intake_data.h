@@ -164,8 +164,15 @@ struct object_pod {
     name_t cluster, namespace, name, uid, node, owner_kind, owner_name;
     time_ms since, until; /* TIME_MIN / TIME_MAX where not known */
     bool finished, pending;
+    time_ms created;
+    name_t priority;
     struct pair *labels, *annotations;
     uint32_t labels_n, annotations_n;
+    struct object_host_request {
+        name_t container;
+        int64_t mcpu, memory_bytes;
+    } * host;
+    uint32_t host_n;
     struct object_request *requests;
     uint32_t requests_n;
     struct frac fraction; /* num 0: none */
@@ -178,6 +185,7 @@ struct object_node {
     bool unschedulable;
     bool ignored; /* it has the annotation gputally.io/ignore, which says … */
     name_t ignore;
+    bool tainted;
     struct pair *labels;
     struct pair *capacity_names;     /* {resource, -} with counts beside */
     int64_t *capacity, *allocatable; /* -1: not given */
@@ -187,6 +195,10 @@ struct object_node {
 };
 struct object_owner {
     name_t cluster, namespace, kind, name, owner_kind, owner_name;
+};
+struct object_quota {
+    name_t cluster, namespace, resource; /* as Kubernetes spells it */
+    int64_t count;
 };
 struct object_namespace {
     name_t cluster, name;
@@ -242,6 +254,8 @@ struct intake {
     size_t owners_n, owners_room;
     struct object_namespace *namespaces;
     size_t namespaces_n, namespaces_room;
+    struct object_quota *quotas;
+    size_t quotas_n, quotas_room;
     struct object_observed *observed;
     size_t observed_n, observed_room;
     struct intake_note_entry *notes;

@@ -49,6 +49,9 @@ static void read_state(struct facts *facts, struct node *node, const struct obje
     if (object->unschedulable)
         spans_push(&node->cordoned, span.from, span.to);
     spans_normalise(&node->cordoned);
+    if (object->tainted)
+        spans_push(&node->tainted, span.from, span.to);
+    spans_normalise(&node->tainted);
     for (uint32_t i = 0; i < object->capacity_n; i++) {
         int64_t missing = object->capacity[i] - object->allocatable[i];
         if (object->allocatable[i] >= 0 && missing > 0 && span.from < span.to)
@@ -71,6 +74,9 @@ static void read_listed(struct facts *facts, struct node *node, const struct obj
     mem_push(node->lives, node->lives_n, node->lives_room, life);
     if (object->unschedulable)
         spans_push(&node->cordoned, TIME_MIN, TIME_MAX);
+    if (object->tainted)
+        spans_push(&node->tainted, TIME_MIN, TIME_MAX);
+    spans_normalise(&node->tainted);
     struct watch *watch = facts_watch(facts, object->cluster);
     spans_push(&watch->known, TIME_MIN, TIME_MAX);
     spans_normalise(&watch->known);
@@ -95,6 +101,7 @@ void facts_read_node_object(struct facts *facts, const struct object_node *objec
         node->recorded = true;
         node->watched = object->watched;
         node->watch = facts_watch(facts, object->cluster);
+        facts_watch(facts, object->cluster)->objects = true;
         idmap_set(&facts->recorded_cluster, IDKEY(object->cluster), 1);
     }
     if (node->watched && object->watched)

@@ -288,19 +288,6 @@ static void read_cordons(struct facts *facts, struct node *node, const struct re
     spans_normalise(&node->cordoned);
 }
 
-/* Does a taint keep pods away that do not ask for GPUs? Those of conditions, cordons and leaving
- * come and go by themselves. */
-bool taint_keeps_away(struct str key, struct str effect)
-{
-    static const char *const passing[] = {
-        "node.kubernetes.io/", "node.cloudprovider.kubernetes.io/",
-        "ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupt", "karpenter.sh/unregistered"};
-    for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
-        if (str_starts(key, str_of(passing[i])))
-            return false;
-    return str_eq(effect, STR("NoSchedule")) || str_eq(effect, STR("NoExecute"));
-}
-
 static void read_taints(struct facts *facts, struct node *node, const struct record_list *list)
 {
     for (size_t i = 0; i < list->n; i++) {

@@ -56,6 +56,7 @@ void intake_node(struct intake *intake, const struct node_object *node)
         .created = sane(node->created),
         .unschedulable = node->unschedulable,
         .ignored = node->ignored,
+        .tainted = node->tainted,
         .ignore = names_put(intake->names, node->ignore),
         .labels = keep_pairs(intake, node->labels, node->labels_n),
         .labels_n = (uint32_t)node->labels_n,
@@ -116,6 +117,20 @@ static void keep_requests(struct intake *intake, const struct pod_object *pod,
     }
 }
 
+static void keep_host_requests(struct intake *intake, const struct pod_object *pod,
+                               struct object_pod *kept)
+{
+    kept->host = arena_alloc(&intake->arena, pod->containers_n * sizeof *kept->host);
+    for (size_t i = 0; i < pod->containers_n; i++) {
+        const struct container_object *container = &pod->containers[i];
+        if ((container->init && !container->sidecar) ||
+            (container->mcpu <= 0 && container->memory_bytes <= 0))
+            continue;
+        kept->host[kept->host_n++] = (struct object_host_request){
+            names_put(intake->names, container->name), container->mcpu, container->memory_bytes};
+    }
+}
+
 void intake_pod(struct intake *intake, const struct pod_object *pod)
 {
     if (!lock_for(intake, pod->labels_n + pod->annotations_n + pod->containers_n + pod->devices_n))
@@ -142,7 +157,9 @@ void intake_pod(struct intake *intake, const struct pod_object *pod)
         .since = since,
         .until = until,
         .finished = finished,
-        .pending = pod->node.n == 0,
+        .pending = pod->node.n == 0 && !done(pod->phase),
+        .created = sane(pod->created),
+        .priority = names_put(intake->names, pod->priority_class),
         .labels = keep_pairs(intake, pod->labels, pod->labels_n),
         .labels_n = (uint32_t)pod->labels_n,
         .annotations = keep_pairs(intake, pod->annotations, pod->annotations_n),
@@ -153,6 +170,7 @@ void intake_pod(struct intake *intake, const struct pod_object *pod)
     for (size_t i = 0; i < pod->devices_n; i++)
         kept.devices[i] = names_put(intake->names, pod->devices[i]);
     keep_requests(intake, pod, &kept);
+    keep_host_requests(intake, pod, &kept);
     mem_push(intake->pods, intake->pods_n, intake->pods_room, kept);
     pthread_mutex_unlock(&intake->lock);
 }
@@ -198,4 +216,27 @@ void intake_observed(struct intake *intake, struct str cluster, const struct spa
         mem_push(intake->observed, intake->observed_n, intake->observed_room, kept);
     }
     pthread_mutex_unlock(&intake->lock);
+}
+
+void intake_quota(struct intake *intake, struct str cluster, struct str namespace,
+                  struct str resource, int64_t count)
+{
+    if (!lock_for(intake, 0))
+        return;
+    struct object_quota kept = {names_put(intake->names, cluster),
+                                names_put(intake->names, namespace),
+                                names_put(intake->names, resource), count};
+    mem_push(intake->quotas, intake->quotas_n, intake->quotas_room, kept);
+    pthread_mutex_unlock(&intake->lock);
+}
+
+bool taint_keeps_away(struct str key, struct str effect)
+{
+    static const char *const passing[] = {
+        "node.kubernetes.io/", "node.cloudprovider.kubernetes.io/",
+        "ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupt", "karpenter.sh/unregistered"};
+    for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
+        if (str_starts(key, str_of(passing[i])))
+            return false;
+    return str_eq(effect, STR("NoSchedule")) || str_eq(effect, STR("NoExecute"));
 }

@@ -31,24 +31,29 @@ struct node_object {
     bool unschedulable;
     bool ignored;      /* it has the annotation gputally.io/ignore, … */
     struct str ignore; /* … which says this */
+    bool tainted;      /* taint_keeps_away says so of one of its taints */
     const struct label *labels;
     const struct resource_count *capacity, *allocatable;
     size_t labels_n, capacity_n, allocatable_n;
     const struct observed *observed; /* NULL: of a list */
 };
 void intake_node(struct intake *intake, const struct node_object *node);
+/* Does a taint keep pods away that do not ask for GPUs? Those of conditions, cordons and leaving,
+ * which come and go by themselves, do not count. */
+bool taint_keeps_away(struct str key, struct str effect);
 
 struct container_object {
     struct str name;
     bool init, sidecar; /* sidecar: an init container with restartPolicy Always */
     const struct resource_count *requests; /* limits count where no request stands */
     size_t requests_n;
+    int64_t mcpu, memory_bytes; /* what it asks of the host: 1/1000 CPU and bytes; 0: nothing */
 };
 struct pod_object {
     struct str cluster, namespace, name, uid, node;
     struct str owner_kind, owner_name; /* the controller; empty: none */
-    struct str phase;
-    time_ms scheduled, started, finished, deleted;
+    struct str phase, priority_class;
+    time_ms created, scheduled, started, finished, deleted;
     const struct label *labels, *annotations;
     const struct container_object *containers; /* init containers first, in their order */
     /* DRA: UUIDs of the GPUs that its claims were given ("UUID/instance", or of a MIG device of
@@ -67,4 +72,8 @@ void intake_owner(struct intake *intake, struct str cluster, struct str namespac
 void intake_namespace(struct intake *intake, struct str cluster, struct str name,
                       const struct label *labels, size_t labels_n, const struct label *annotations,
                       size_t annotations_n);
+
+/* How much of a resource ("requests.nvidia.com/gpu", "pods") a namespace may use. */
+void intake_quota(struct intake *intake, struct str cluster, struct str namespace,
+                  struct str resource, int64_t count);
 #endif

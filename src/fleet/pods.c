@@ -321,6 +321,20 @@ static void read_object(struct facts *facts, const struct object_pod *object)
         pod->scheduled = object->since;
     if (object->until != TIME_MAX)
         pod->end = object->until;
+    if (object->pending)
+        spans_push(&pod->pending, object->created, object->until);
+    else if (object->created != TIME_MIN && object->since != TIME_MIN)
+        spans_push(&pod->pending, object->created, object->since);
+    if (object->priority != NAME_NONE)
+        pod->priority = object->priority;
+    pod->host_n = 0;
+    for (uint32_t i = 0; i < object->host_n; i++) {
+        struct pod_host_request *host = host_request(pod, object->host[i].container);
+        if (host) {
+            host->mcpu = object->host[i].mcpu;
+            host->memory_bytes = object->host[i].memory_bytes;
+        }
+    }
     pod->object_finished = object->finished;
     pod->labels = facts_labels(facts, object->labels, object->labels_n, STR_NONE, &pod->labels_n);
     pod->annotations = facts_labels(facts, object->annotations, object->annotations_n, STR_NONE,

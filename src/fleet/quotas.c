@@ -34,6 +34,18 @@ static name_t resource_of(struct facts *facts, struct str resource)
     return resource_is_gpu(spelled) ? names_put(facts->names, spelled) : NAME_NONE;
 }
 
+static bool touches(const struct spans *spans, time_ms hour)
+{
+    size_t i = spans_after(spans, hour);
+    return i < spans->n && spans->at[i].from < hour + HOUR_MS;
+}
+
+bool watch_says(const struct watch *watch, const struct spans *stamps, time_ms hour)
+{
+    bool objects = stamps == &watch->quotas_known ? watch->quota_objects : watch->objects;
+    return touches(stamps, hour) || (objects && touches(&watch->known, hour));
+}
+
 void facts_read_quotas(struct facts *facts, struct intake *intake)
 {
     for (size_t i = 0; i < intake->records_n; i++) {
@@ -51,6 +63,15 @@ void facts_read_quotas(struct facts *facts, struct intake *intake)
     }
     for (size_t i = 0; i < facts->watches_n; i++)
         spans_normalise(&facts->watches[i]->quotas_known);
+    for (size_t i = 0; i < intake->quotas_n; i++) {
+        const struct object_quota *object = &intake->quotas[i];
+        struct quota quota = {
+            .cluster = object->cluster, .namespace = object->namespace, .count = object->count};
+        facts_watch(facts, object->cluster)->quota_objects = true;
+        quota.resource = resource_of(facts, names_text(facts->names, object->resource));
+        if (quota.resource != NAME_NONE && quota.count >= 0 && quota.count <= RESOURCE_COUNT_MAX)
+            mem_push(facts->quotas, facts->quotas_n, facts->quotas_room, quota);
+    }
 }
 
 /* The last value of a record in (from, to]; -1: none that is a count. */

@@ -78,7 +78,7 @@ static void set_levels(void *context, time_ms hour, const int64_t most[SWEEP_LEV
     (void)level_ms;
     if (!out)
         return;
-    if (overlaps(&filling->watch->requests_known, hour)) {
+    if (watch_says(filling->watch, &filling->watch->requests_known, hour)) {
         out->requested_mcpu = most[LEVEL_MCPU];
         out->requested_memory_bytes = most[LEVEL_MEMORY];
     }
@@ -216,7 +216,7 @@ void load_book_machine(const struct load_book *book, const struct node *node,
         add_network(&out, book);
         if (overlaps(&node->tainted, out.hour))
             out.gpu_taint = MACHINE_TAINT_PRESENT;
-        else if (node->watch && overlaps(&node->watch->taints_known, out.hour))
+        else if (node->watch && watch_says(node->watch, &node->watch->taints_known, out.hour))
             out.gpu_taint = MACHINE_TAINT_NONE;
         mem_push(batch->machine_hours, batch->machine_hours_n, batch->machine_hours_room, out);
     }

@@ -279,12 +279,6 @@ struct filling {
     struct row_batch *batch;
 };
 
-static bool says(const struct spans *stamps, time_ms hour)
-{
-    size_t i = spans_after(stamps, hour);
-    return i < stamps->n && stamps->at[i].from < hour + HOUR_MS;
-}
-
 static void put_hour(void *context, time_ms hour, const int64_t most[SWEEP_LEVELS],
                      const int64_t level_ms[SWEEP_LEVELS])
 {
@@ -295,9 +289,9 @@ static void put_hour(void *context, time_ms hour, const int64_t most[SWEEP_LEVEL
         .hour = hour,
         .cluster = space->cluster,
         .namespace = space->namespace,
-        .quotas_known = says(&filling->watch->quotas_known, hour),
+        .quotas_known = watch_says(filling->watch, &filling->watch->quotas_known, hour),
         .gpu_quota = facts_gpu_quota(filling->book->facts, space->cluster, space->namespace, hours),
-        .priorities_known = says(&filling->watch->priorities_known, hour),
+        .priorities_known = watch_says(filling->watch, &filling->watch->priorities_known, hour),
         .gpu_pods = (int32_t)most[LEVEL_GPU_PODS],
         .gpu_pods_without_priority = (int32_t)most[LEVEL_WITHOUT_PRIORITY],
         .pending_pods = (int32_t)most[LEVEL_PENDING_PODS],

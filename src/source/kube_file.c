@@ -47,9 +47,10 @@ struct kube_file {
     struct pod_object *pods;
     struct kube_owner *owners;
     struct kube_namespace *namespaces;
+    struct kube_quota *quotas;
     struct fault_note *faults;
     size_t nodes_n, nodes_room, pods_n, pods_room, owners_n, owners_room, namespaces_n,
-        namespaces_room, faults_n, faults_room;
+        namespaces_room, quotas_n, quotas_room, faults_n, faults_room;
     struct idmap node_at, pod_at, owner_at, namespace_at;
     struct kube_claims *claims;
 
@@ -93,7 +94,8 @@ static size_t place_of(struct idmap *map, struct idkey key, size_t n, bool *ret_
 
 static bool full(const struct kube_file *f)
 {
-    return f->nodes_n + f->pods_n + f->owners_n + f->namespaces_n + kube_claims_size(f->claims) >=
+    return f->nodes_n + f->pods_n + f->owners_n + f->namespaces_n + f->quotas_n +
+               kube_claims_size(f->claims) >=
            OBJECTS_MAX;
 }
 
@@ -143,8 +145,9 @@ static void on_pod(void *context, const struct kube_pod *pod)
     struct pod_object object;
     arena_clear(&f->scratch);
     kube_view_pod(&f->scratch, pod, f->cluster, &object);
-    struct str *const texts[] = {&object.namespace,  &object.name,       &object.uid,  &object.node,
-                                 &object.owner_kind, &object.owner_name, &object.phase};
+    struct str *const texts[] = {&object.namespace, &object.name,          &object.uid,
+                                 &object.node,      &object.owner_kind,    &object.owner_name,
+                                 &object.phase,     &object.priority_class};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         *texts[i] = kept(f, *texts[i]);
     object.containers = kept_containers(f, object.containers, object.containers_n);
@@ -212,6 +215,21 @@ static void on_namespace(void *context, const struct kube_namespace *ns)
         f->namespaces[at] = object;
 }
 
+/* Later ones of a name are not told from earlier ones: the least of all is what counts. */
+static void on_quota(void *context, const struct kube_quota *quota)
+{
+    struct kube_file *f = context;
+    struct kube_quantity *hard = arena_alloc(&f->arena, quota->hard_n * sizeof *hard);
+    struct kube_quota object = {.namespace = kept(f, quota->namespace),
+                                .name = kept(f, quota->name),
+                                .hard = hard,
+                                .hard_n = quota->hard_n};
+    for (size_t i = 0; i < quota->hard_n; i++)
+        hard[i] = (struct kube_quantity){kept(f, quota->hard[i].resource), quota->hard[i].milli};
+    if (!full(f))
+        mem_push(f->quotas, f->quotas_n, f->quotas_room, object);
+}
+
 static void on_slice(void *context, const struct kube_slice *slice)
 {
     struct kube_file *f = context;
@@ -270,6 +288,7 @@ static enum err read_file(struct kube_file *f, struct progress *progress, uint64
         .slice = on_slice,
         .claim = on_claim,
         .fault = on_fault,
+        .quota = on_quota,
     };
     struct kube_reader *reader = kube_reader_new(&sink);
     time_ms last = 0;
@@ -361,6 +380,8 @@ static enum err fetch(struct source *source, const struct fetch *what, struct in
         intake_namespace(intake, f->cluster, f->namespaces[i].name, f->namespaces[i].labels,
                          f->namespaces[i].labels_n, f->namespaces[i].annotations,
                          f->namespaces[i].annotations_n);
+    for (size_t i = 0; i < f->quotas_n; i++)
+        kube_view_quota(intake, f->cluster, &f->quotas[i]);
     for (size_t i = 0; i < f->faults_n && !f->noted; i++)
         intake_note(intake, f->faults[i].kind, f->faults[i].subject, f->faults[i].count,
                     f->faults[i].text);
@@ -400,6 +421,7 @@ static void kube_file_free(struct source *source)
     free(f->pods);
     free(f->owners);
     free(f->namespaces);
+    free(f->quotas);
     free(f->faults);
     idmap_release(&f->node_at);
     idmap_release(&f->pod_at);

@@ -254,6 +254,19 @@ static void deliver_namespace(struct delivery *d, const struct kube_object *obje
     read_version(d, &object->versions[version_at(object, d->hours.to)], &sink);
 }
 
+static void on_quota(void *context, const struct kube_quota *quota)
+{
+    struct delivery *d = context;
+    kube_view_quota(d->intake, cluster_of(d), quota);
+}
+
+static void deliver_quota(struct delivery *d, const struct kube_object *object)
+{
+    struct kube_sink sink = {.context = d, .quota = on_quota};
+    if (object->gone >= d->hours.to)
+        read_version(d, &object->versions[version_at(object, d->hours.to)], &sink);
+}
+
 /* The times at which nodes and pods of a cluster both were observed. */
 static void deliver_observed(struct delivery *d, const struct kube_log *nodes)
 {
@@ -288,6 +301,7 @@ void kube_history_deliver(struct kube_history *h, struct span hours, struct inta
     each(&d, KUBE_KIND_JOB, deliver_owner);
     each(&d, KUBE_KIND_OWNER, deliver_owner);
     each(&d, KUBE_KIND_NAMESPACE, deliver_namespace);
+    each(&d, KUBE_KIND_QUOTA, deliver_quota);
     for (size_t i = 0; i < h->logs_n; i++)
         if (h->logs[i].kind == KUBE_KIND_NODE)
             deliver_observed(&d, &h->logs[i]);

@@ -35,6 +35,8 @@ void kube_view_node(struct arena *arena, const struct kube_node *node, struct st
         .allocatable_n = node->allocatable_n,
         .ignore = labels_get(node->annotations, node->annotations_n, STR("gputally.io/ignore")),
     };
+    for (size_t i = 0; i < node->taints_n && !ret->tainted; i++)
+        ret->tainted = taint_keeps_away(node->taints[i].key, node->taints[i].effect);
     for (size_t i = 0; i < node->annotations_n && !ret->ignored; i++)
         ret->ignored = str_eq(node->annotations[i].name, STR("gputally.io/ignore"));
 }
@@ -62,6 +64,13 @@ static const struct container_object *containers_of(struct arena *arena, const s
             .requests = counts_of(arena, c->requests, c->requests_n),
             .requests_n = c->requests_n,
         };
+        for (size_t k = 0; k < c->requests_n; k++) {
+            int64_t milli = c->requests[k].milli;
+            if (str_eq(c->requests[k].resource, STR("cpu")))
+                copy[i].mcpu = milli;
+            else if (str_eq(c->requests[k].resource, STR("memory")))
+                copy[i].memory_bytes = milli / 1000;
+        }
     }
     return copy;
 }
@@ -78,6 +87,8 @@ void kube_view_pod(struct arena *arena, const struct kube_pod *pod, struct str c
         .owner_kind = pod->owner_kind,
         .owner_name = pod->owner_name,
         .phase = pod->phase,
+        .priority_class = pod->priority_class,
+        .created = pod->created,
         .scheduled = pod->scheduled,
         .started = pod->started,
         .finished = pod->finished,
@@ -91,6 +102,13 @@ void kube_view_pod(struct arena *arena, const struct kube_pod *pod, struct str c
     };
     ret->annotations =
         kube_view_annotations(arena, pod->annotations, pod->annotations_n, &ret->annotations_n);
+}
+
+void kube_view_quota(struct intake *intake, struct str cluster, const struct kube_quota *quota)
+{
+    for (size_t i = 0; i < quota->hard_n; i++)
+        intake_quota(intake, cluster, quota->namespace, quota->hard[i].resource,
+                     quota->hard[i].milli / 1000);
 }
 
 static bool has_gpus(const struct node_object *node, struct str vendor)

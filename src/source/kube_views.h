@@ -18,6 +18,9 @@ void kube_view_pod(struct arena *arena, const struct kube_pod *pod, struct str c
 const struct label *kube_view_annotations(struct arena *arena, const struct label *annotations,
                                           size_t n, size_t *ret_n);
 
+/* What a quota sets at most, resource by resource. */
+void kube_view_quota(struct intake *intake, struct str cluster, const struct kube_quota *quota);
+
 /* GPUs that only ResourceSlices publish become the node's capacity, where it names none. */
 struct kube_claims;
 void kube_view_published(struct arena *arena, struct kube_claims *claims, struct node_object *node);
