@@ -165,6 +165,19 @@ const struct command_def command_defs[] = {
         .run = cmd_db,
     },
     {
+        .name = "alerts",
+        .positional = "list|test",
+        .bit = IN_ALERTS,
+        .summary = "what would ring now, and whether alerts arrive",
+        .details =
+            "list looks at the database as gputally serve does, and shows which alerts would ring "
+            "and who would be told; it tells nobody. test sends a message to every receiver of the "
+            "configuration. docs/alerts.md has the section alerts:.",
+        .examples = "  gputally alerts list --config config.yaml\n"
+                    "  gputally alerts test --config config.yaml\n",
+        .run = cmd_alerts,
+    },
+    {
         .name = "config",
         .positional = "check [FILE] | token [NAME]",
         .bit = IN_CONFIG,

@@ -114,7 +114,7 @@ void help_program(struct strbuf *out, const char *program)
     strbuf_add(out, STR("\nCommands\n"));
     for (size_t i = 0; i < command_defs_n; i++)
         if (!command_defs[i].hidden)
-            strbuf_addf(out, "  %-10s%s\n", command_defs[i].name, command_defs[i].summary);
+            strbuf_addf(out, "  %-11s%s\n", command_defs[i].name, command_defs[i].summary);
     strbuf_add(out, STR("\nStart with\n"));
     strbuf_addf(out, "  %s report --prometheus http://prometheus:9090\n", program);
     strbuf_addf(out, "  %s demo\n", program);

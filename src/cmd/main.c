@@ -30,7 +30,7 @@ static int run(struct options *options)
     }
     struct error err = {0};
     if (options->command->bit & IN_CONFIGURED &&
-        !(options->command->bit & (IN_SERVE | IN_CONFIG)) &&
+        !(options->command->bit & (IN_SERVE | IN_CONFIG | IN_ALERTS)) &&
         options_read_config(options, NULL, &err) != ERR_OK)
         return fail(&err);
     return options->command->run(options);

@@ -28,12 +28,14 @@ enum command_bit {
     IN_SERVE = 1u << 10,
     IN_DB = 1u << 11,
     IN_CONFIG = 1u << 12,
+    IN_ALERTS = 1u << 13,
     IN_SOURCES = IN_REPORT | IN_EXPORT | IN_COLLECT | IN_IDLE | IN_RECOMMEND | IN_EXPLAIN |
                  IN_DOCTOR | IN_DIFF,
     IN_RUNS = IN_SOURCES | IN_DEMO,
-    IN_READS = IN_SOURCES | IN_SERVE,             /* commands that read servers */
-    IN_BOOKS = IN_RUNS | IN_SERVE,                /* that fill a ledger, or would */
-    IN_CONFIGURED = IN_BOOKS | IN_DB | IN_CONFIG, /* that look at environment and configuration */
+    IN_READS = IN_SOURCES | IN_SERVE, /* commands that read servers */
+    IN_BOOKS = IN_RUNS | IN_SERVE,    /* that fill a ledger, or would */
+    IN_CONFIGURED =
+        IN_BOOKS | IN_DB | IN_CONFIG | IN_ALERTS, /* that look at environment and configuration */
     IN_PRINTS = IN_REPORT | IN_DEMO,
     IN_FINDS = IN_IDLE | IN_RECOMMEND | IN_DOCTOR, /* commands that give findings */
 };
@@ -54,7 +56,8 @@ enum option_kind { OPTION_SWITCH, OPTION_VALUE, OPTION_SEVERAL };
       "Where the telemetry is",                                                                    \
       "a file that kubectl get nodes,pods -A -o json printed, beside either of the above; may be " \
       "given several times")                                                                       \
-    X(DB, "db", 0, OPTION_VALUE, "FILE", IN_BOOKS | IN_DB, false, "Where the telemetry is",        \
+    X(DB, "db", 0, OPTION_VALUE, "FILE", IN_BOOKS | IN_DB | IN_ALERTS, false,                      \
+      "Where the telemetry is",                                                                    \
       "the database that keeps the ledger; without any other source it is reported from as it is") \
     X(BEARER_TOKEN_FILE, "bearer-token-file", 0, OPTION_VALUE, "FILE", IN_READS, false,            \
       "Access to the server", "send the token in this file")                                       \

@@ -7,7 +7,7 @@
 #include "query/zone.h"
 
 #define EVERY_STANDARD_MS ((time_ms)15 * 60 * 1000)
-#define EVERY_MIN_MS ((time_ms)10 * 1000)
+#define EVERY_MIN_MS ((time_ms)1000)
 #define DAY_MINUTES (24 * 60)
 
 const char *const alert_kind_words[ALERT_KINDS] = {
@@ -127,7 +127,7 @@ static enum err read_every(struct alert_config *config, void *into, struct confi
 {
     enum err code = read_duration(config, into, node, err);
     if (!code && config->every_ms < EVERY_MIN_MS)
-        return config_error(node, err, "every is 10s at the least");
+        return config_error(node, err, "every is 1s at the least");
     return code;
 }
 

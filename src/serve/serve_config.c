@@ -405,12 +405,13 @@ enum err serve_config_read(struct config *config, struct serve_config *ret, stru
         return config_error(sources, err, "more than %d sources", SERVE_SOURCES_MAX);
     for (size_t i = 0; i < config_count(sources) && !code; i++)
         code = read_source(&reading, config_item(sources, i), err);
-    return code;
+    return code ? code : alert_config_read(config, &ret->alerts, err);
 }
 
 void serve_config_release(struct serve_config *serve)
 {
     free(serve->sources);
+    alert_config_release(&serve->alerts);
     arena_release(&serve->arena);
     *serve = (struct serve_config){0};
 }

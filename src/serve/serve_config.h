@@ -7,6 +7,7 @@
 #define GPUTALLY_SERVE_SERVE_CONFIG_H
 
 #include "fleet/config.h"
+#include "serve/alert.h"
 #include "serve/http.h"
 #include "serve/log.h"
 #include "source/prometheus.h"
@@ -55,6 +56,7 @@ struct serve_config {
     enum log_format log_format;
     struct source_config *sources;
     size_t sources_n, sources_room;
+    struct alert_config alerts;
     struct arena arena;
 };
 

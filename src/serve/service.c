@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "insight/threshold.h"
+#include "serve/alerter.h"
 #include "serve/api.h"
 #include "serve/collector.h"
 #include "serve/notify.h"
@@ -29,6 +30,7 @@ struct service {
     struct http_server *server;
     pthread_rwlock_t lock; /* of what follows: callbacks read it */
     struct collector *collector;
+    struct alerter *alerter; /* NULL: no alerts are configured */
     uint64_t reloads, failed_reloads;
     char reload_why[ERROR_TEXT_MAX]; /* of the last reload; "" it went well */
 };
@@ -86,6 +88,8 @@ static void stats(void *context, struct service_stats *ret)
     int64_t bytes = file_bytes(db, "") + file_bytes(db, "-wal");
     if (service->collector)
         collector_stats(service->collector, ret);
+    if (service->alerter)
+        alerter_stats(service->alerter, ret);
     uint64_t reloads = service->reloads, failed = service->failed_reloads;
     bool refused = *service->reload_why;
     pthread_rwlock_unlock(&service->lock);
@@ -251,6 +255,38 @@ static enum err start(struct service *service, struct error *err)
     return code ? code : collector_start(collector, err);
 }
 
+/* Alerts are no reason not to serve: where there is no thread for them, that is said. */
+static void start_alerter(struct service *service)
+{
+    struct alerter_options options = {.config = service->setup.config,
+                                      .alerts = &service->setup.serve.alerts,
+                                      .db = service->setup.serve.db,
+                                      .tz = service->setup.tz,
+                                      .currency = service->setup.config->currency.p,
+                                      .log = &service->log,
+                                      .stats = stats,
+                                      .context = service};
+    struct alerter *alerter = NULL;
+    struct error err = {0};
+    if (!options.alerts->on)
+        return;
+    if (alerter_start(&options, &alerter, &err))
+        log_line(&service->log, LOG_ERROR, "no alerts", log_text("error", str_of(err.text)));
+    pthread_rwlock_wrlock(&service->lock);
+    service->alerter = alerter;
+    pthread_rwlock_unlock(&service->lock);
+}
+
+/* Not under the lock: the alerter asks for figures, which take it. */
+static void stop_alerter(struct service *service)
+{
+    pthread_rwlock_wrlock(&service->lock);
+    struct alerter *alerter = service->alerter;
+    service->alerter = NULL;
+    pthread_rwlock_unlock(&service->lock);
+    alerter_stop(alerter);
+}
+
 static void say_ready(struct service *service)
 {
     struct strbuf url = {0};
@@ -266,6 +302,7 @@ static void say_ready(struct service *service)
 
 static void stop(struct service *service)
 {
+    stop_alerter(service);
     pthread_rwlock_wrlock(&service->lock);
     struct collector *collector = service->collector;
     service->collector = NULL;
@@ -325,6 +362,7 @@ static void switch_to(struct service *service, struct service_setup *next,
                       struct collector *collector, struct auth *auth)
 {
     struct error err = {0};
+    stop_alerter(service);
     say_what_waits(service, &next->serve);
     /* These stay what they were when the parts that use them began. */
     next->serve.db = str_keep(&next->serve.arena, str_of(service->setup.serve.db)).p;
@@ -343,6 +381,7 @@ static void switch_to(struct service *service, struct service_setup *next,
     service->collector = collector;
     pthread_rwlock_unlock(&service->lock);
     set_log(service);
+    start_alerter(service);
     service->options->unload(&old);
 }
 
@@ -387,6 +426,7 @@ static void take_signals(sigset_t *ret)
         sigaddset(ret, signals_taken[i]);
     pthread_sigmask(SIG_BLOCK, ret, NULL); /* threads that are started later inherit it */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a limit of file size is an error of write(2), as a full disk is */
 }
 
 static void end_now(int number)
@@ -463,6 +503,7 @@ enum err service_run(const struct service_options *options, struct error *err)
     take_signals(&set);
     code = start(&service, err);
     if (!code) {
+        start_alerter(&service);
         say_ready(&service);
         wait_for_end(&service, &set);
     }

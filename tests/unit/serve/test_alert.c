@@ -106,8 +106,8 @@ static void what_is_wrong_is_said_with_its_place(void **state)
          "c.yaml:3:18", "no receiver is called 'b'"},
         {"alerts:\n  receivers: [{name: a, kind: slack, url: x}]\n  routes: [{owner: b}]",
          "c.yaml:3:12", "a route needs to"},
-        {"alerts:\n  receivers: [{name: a, kind: slack, url: x}]\n  every: 1s", "c.yaml:3:10",
-         "10s at the least"},
+        {"alerts:\n  receivers: [{name: a, kind: slack, url: x}]\n  every: 1ms", "c.yaml:3:10",
+         "1s at the least"},
         {"alerts:\n  receivers: [{name: a, kind: slack, url: x}]\n  quiet: {from: \"25:00\"}",
          "c.yaml:3:17", "time of day"},
         {"alerts:\n  receivers: [{name: a, kind: slack, url: x}]\n"

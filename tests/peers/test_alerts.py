@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""Alerts from a ledger to receivers that are there, refuse, come back and forget: each is told once, and told the end.
+
+    tests/peers/test_alerts.py BINARY
+"""
+
+import contextlib
+import hashlib
+import hmac
+import http.server
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import servers  # noqa: E402
+
+failures = []
+passed = 0
+
+
+def check(name, ok, detail=""):
+    global passed
+    if ok:
+        passed += 1
+        print(f"ok    {name}")
+    else:
+        failures.append(name)
+        print(f"FAIL  {name}\n{detail}")
+
+
+class Receiver:
+    """An HTTP server that keeps what it was sent; `status` is what it answers."""
+
+    def __init__(self):
+        self.got, self.status = [], 200
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                outer.got.append((self.path, dict(self.headers), body, outer.status))
+                self.send_response(outer.status)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *arguments):
+                pass
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def taken(self):
+        return [each for each in self.got if each[3] == 200]
+
+
+CONFIG = """
+serve: {{db: {db}, listen: "127.0.0.1:{port}"}}
+alerts:
+  every: 2s
+  findings: {findings}
+  idle: 24h
+  link: http://dashboard.example/
+  routes:
+    - {{owner: nobody-*, to: []}}
+    - {{to: [hook, chat, manager]}}
+  receivers:
+    - {{name: hook, kind: webhook, url: "{hook}/in", secret_file: secret}}
+    - {{name: chat, kind: slack, url_file: chat.url}}
+    - {{name: manager, kind: alertmanager, url: "{manager}"}}
+"""
+
+
+def configure(folder, port, receivers, findings=1):
+    hook, chat, manager = receivers
+    path = os.path.join(folder, "config.yaml")
+    with open(os.path.join(folder, "secret"), "w", encoding="utf-8") as file:
+        file.write("s3cret\n")
+    with open(os.path.join(folder, "chat.url"), "w", encoding="utf-8") as file:
+        file.write(chat.url + "/services/T0/B0/x\n")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(CONFIG.format(db=os.path.join(folder, "gpu.db"), port=port, findings=findings, hook=hook.url,
+                                 manager=manager.url))
+    return path
+
+
+def is_signed(message):
+    path, headers, body, _ = message
+    parts = dict(part.split("=", 1) for part in headers["X-Gputally-Signature"].split(","))
+    expected = hmac.new(b"s3cret", parts["t"].encode() + b"." + body, hashlib.sha256).hexdigest()
+    return path == "/in" and hmac.compare_digest(expected, parts["v1"]) and abs(time.time() - int(parts["t"])) < 60
+
+
+def alerts_of(messages):
+    return [alert for message in messages for alert in json.loads(message[2])["alerts"]]
+
+
+@contextlib.contextmanager
+def served(binary, config, port, log):
+    command = [binary, "serve", "--config", config]
+    with servers.started(command, f"http://127.0.0.1:{port}/healthz", log):
+        yield
+
+
+def wait(condition, seconds=40):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and not condition():
+        time.sleep(0.2)
+    return condition()
+
+
+def main(binary):
+    receivers = hook, chat, manager = Receiver(), Receiver(), Receiver()
+    with tempfile.TemporaryDirectory() as folder:
+        port = servers.free_port()
+        config = configure(folder, port, receivers)
+        log = os.path.join(folder, "log")
+        # A ledger of the last three days, in which some of 24 GPUs are idle: no source is needed any more.
+        subprocess.run([binary, "demo", "--gpus", "24", "--days", "3", "--step", "5m", "--gap", "15m", "--quiet", "--db",
+                        os.path.join(folder, "gpu.db")], check=True, stdout=subprocess.DEVNULL)
+        with open(config, "a", encoding="utf-8") as file:
+            file.write(f"sources:\n  - {{kind: prometheus, cluster: x, url: 'http://127.0.0.1:{servers.free_port()}'}}\n")
+
+        listed = subprocess.run([binary, "alerts", "list", "--config", config], capture_output=True, text=True,
+                                check=True).stdout
+        count = int(listed.strip().splitlines()[-1].split()[0])
+        check("list tells nobody", count > 0 and not hook.got and "hook, chat, manager" in listed, listed)
+
+        test = subprocess.run([binary, "alerts", "test", "--config", config], capture_output=True, text=True, check=False)
+        check("test reaches all", test.returncode == 0 and test.stdout.count("delivered") == 3, test.stdout + test.stderr)
+        chat.status = 403
+        test = subprocess.run([binary, "alerts", "test", "--config", config], capture_output=True, text=True, check=False)
+        check("test says who was not reached, and not where", test.returncode == 1 and "/services" not in test.stdout
+              and "chat.url" in test.stdout, test.stdout)
+        for receiver in receivers:
+            receiver.got.clear()
+
+        with served(binary, config, port, log):
+            check("the webhook is told, signed", wait(lambda: hook.taken()) and is_signed(hook.taken()[0]))
+            check("everything in one message", len(alerts_of(hook.taken())) == count, f"{count} listed")
+            check("a receiver that refuses is tried again", wait(lambda: len(chat.got) >= 2))
+            chat.status = 200
+            check("and told when it takes it", wait(lambda: chat.taken()))
+            text = json.loads(chat.taken()[0][2])["text"]
+            check("Slack has the dashboard", "<http://dashboard.example/|" in text, text)
+            check("Alertmanager is told in each round", wait(lambda: len(manager.taken()) >= 3))
+            check("its path", manager.taken()[0][0] == "/api/v2/alerts")
+            check("nobody else is told twice", len(hook.taken()) == 1 and len(chat.taken()) == 1)
+
+        with served(binary, config, port, log):
+            check("after a restart Alertmanager hears again", wait(lambda: len(manager.taken()) >= 5))
+            check("and the others do not", len(hook.taken()) == 1 and len(chat.taken()) == 1)
+
+        configure(folder, port, receivers, findings=10**9)
+        with open(config, "a", encoding="utf-8") as file:
+            file.write(f"sources:\n  - {{kind: prometheus, cluster: x, url: 'http://127.0.0.1:{servers.free_port()}'}}\n")
+        with served(binary, config, port, log):
+            check("what is over is told after three rounds", wait(lambda: len(hook.taken()) >= 2, 60))
+            over = alerts_of(hook.taken()[1:])
+            check("as resolved", over and all(each["status"] == "resolved" and each["kind"] == "finding" for each in over),
+                  over)
+        state = os.path.join(folder, "gpu.db.alerts.json")
+        check("the state is kept beside the database", os.path.exists(state) and os.stat(state).st_mode & 0o77 == 0)
+    for receiver in receivers:
+        receiver.server.shutdown()
+    print(f"alerts: {passed} passed, {len(failures)} failed")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(os.path.abspath(sys.argv[1])))
