@@ -399,8 +399,9 @@ static enum err watch_begins(void *context, const struct http_answer *answer, st
 static enum err watch_piece(void *context, struct str bytes, struct error *err)
 {
     struct kube_follower *f = context;
-    uint64_t before = f->events_now;
+    uint64_t before = f->events_now, whole, lost;
     kube_events_feed(f->events, bytes.p, bytes.n);
+    kube_events_count(f->events, &whole, &lost);
     if (f->event_error.is_one)
         return error_set(err, ERR_PROTOCOL, "the watch of %s ended: %.150s", f->resource->plural,
                          f->event_error.text);
@@ -412,6 +413,10 @@ static enum err watch_piece(void *context, struct str bytes, struct error *err)
     f->status.events += f->events_now - before;
     kube_targets_tell(f->watch);
     pthread_mutex_unlock(&f->watch->lock);
+    if (lost > 0) { /* what it said only a list tells now */
+        f->version[0] = '\0';
+        return error_set(err, ERR_PROTOCOL, "an event of %s is not readable", f->resource->plural);
+    }
     return ERR_OK;
 }
 
