@@ -77,7 +77,7 @@ void finding_claim(struct finding *finding, size_t cell, money_t month)
 
 void finding_claim_kept(struct finding *finding, size_t cell, money_t month, money_t kept)
 {
-    struct claim claim = {cell, month, kept};
+    struct claim claim = {.cell = cell, .month = month, .kept = kept};
     if (month > 0)
         mem_push(finding->claims, finding->claims_n, finding->claims_room, claim);
 }

@@ -32,6 +32,7 @@ enum remedy {
 struct claim {
     size_t cell;
     money_t month, kept;
+    money_t saved; /* what is left of month after the join */
 };
 
 struct finding {

@@ -1,9 +1,12 @@
-/* Joining: a saving is claimed on cells, and a cell can be saved once. Claims are served in the
- * order of the rule table; what is left for a later one is what the cell costs less what is claimed
- * already. The total is then what would really be saved if everything were done. */
+/* Joining: a saving is claimed on cells, and a cell can be saved once, and so can a GPU. Claims are
+ * served in the order of the rule table; what is left for a later one is what the cell and its GPU
+ * cost less what is claimed already. The total is then what would really be saved if everything
+ * were done. */
 #include "insight/recommend.h"
 
 #include <stdlib.h>
+
+#include "util/idmap.h"
 
 static int by_rule(const void *a, const void *b)
 {
@@ -25,10 +28,66 @@ static int by_saving(const void *a, const void *b)
     return by_rule(a, b);
 }
 
+/* What nobody claims yet, of the cost a month: of each cell, and of each GPU. A GPU's cells can be
+ * one after the other, each at its own pace: together they cannot save more than the GPU costs. */
 struct join {
-    money_t *left;  /* [cell]: of its cost a month, what nobody claims yet */
-    size_t *keeper; /* [cell]: the first finding that claimed it, + 1 */
+    money_t *left;      /* [cell] */
+    size_t *keeper;     /* [cell]: the first finding that claimed it, + 1 */
+    uint32_t *gpu;      /* [cell]: which GPU */
+    money_t *gpu_left;  /* [gpu] */
+    size_t *gpu_keeper; /* [gpu] */
 };
+
+static void join_begin(const struct books *books, struct join *join)
+{
+    size_t n = books->cells_n, gpus = 0;
+    struct idmap map = {0};
+    time_ms *first = mem_zalloc(n, sizeof *first);
+    *join = (struct join){.left = mem_zalloc(n, sizeof *join->left),
+                          .keeper = mem_zalloc(n, sizeof *join->keeper),
+                          .gpu = mem_zalloc(n, sizeof *join->gpu),
+                          .gpu_left = mem_zalloc(n, sizeof *join->gpu_left),
+                          .gpu_keeper = mem_zalloc(n, sizeof *join->gpu_keeper)};
+    for (size_t c = 0; c < n; c++) {
+        const struct book_cell *cell = &books->cells[c];
+        bool fresh;
+        uint32_t gpu =
+            idmap_add(&map, IDKEY(cell->cluster, cell->node, cell->device), (uint32_t)gpus, &fresh);
+        gpus += fresh;
+        join->gpu[c] = gpu;
+        first[gpu] = fresh || cell->first < first[gpu] ? cell->first : first[gpu];
+        join->gpu_left[gpu] += cell->cost;
+        join->left[c] = books_month(books, cell->first, cell->cost);
+    }
+    for (size_t g = 0; g < gpus; g++)
+        join->gpu_left[g] = books_month(books, first[g], join->gpu_left[g]);
+    free(first);
+    idmap_release(&map);
+}
+
+static void join_end(struct join *join)
+{
+    free(join->left);
+    free(join->keeper);
+    free(join->gpu);
+    free(join->gpu_left);
+    free(join->gpu_keeper);
+}
+
+static money_t least(money_t a, money_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Take what is there of an amount. */
+static money_t take(struct join *join, size_t cell, money_t amount)
+{
+    money_t *gpu_left = &join->gpu_left[join->gpu[cell]];
+    money_t taken = least(amount, least(join->left[cell], *gpu_left));
+    join->left[cell] -= taken;
+    *gpu_left -= taken;
+    return taken;
+}
 
 /* What a finding keeps of its claims, and what it loses to reserved nodes and to earlier findings.
  */
@@ -40,23 +99,25 @@ static void serve(struct findings *findings, size_t index, struct join *join)
     size_t to = 0;
     finding->saving = 0;
     for (size_t k = 0; k < finding->claims_n && !finding->exempt.n; k++) {
-        const struct claim *claim = &finding->claims[k];
+        struct claim *claim = &finding->claims[k];
         size_t cell = claim->cell;
+        size_t *keeper = &join->keeper[cell], *gpu_keeper = &join->gpu_keeper[join->gpu[cell]];
         const struct book_node *node = &books->nodes[books->cells[cell].node_index];
         if (node->facts.capacity == CAPACITY_RESERVED) {
             reserved += claim->month;
             continue;
         }
-        money_t kept = claim->month < join->left[cell] ? claim->month : join->left[cell];
-        finding->saving += kept;
-        join->left[cell] -= kept;
-        join->left[cell] -= claim->kept < join->left[cell] ? claim->kept : join->left[cell];
-        lost += claim->month - kept;
-        if (kept < claim->month && join->keeper[cell])
-            to = join->keeper[cell];
-        if (!join->keeper[cell])
-            join->keeper[cell] = index + 1;
+        claim->saved = take(join, cell, claim->month);
+        take(join, cell, claim->kept);
+        finding->saving += claim->saved;
+        lost += claim->month - claim->saved;
+        if (claim->saved < claim->month && (*keeper || *gpu_keeper))
+            to = *keeper ? *keeper : *gpu_keeper;
+        *keeper = *keeper ? *keeper : index + 1;
+        *gpu_keeper = *gpu_keeper ? *gpu_keeper : index + 1;
     }
+    if (to == index + 1)
+        to = 0; /* its own cells of the GPU */
     if (reserved > 0)
         finding->joined = finding_text(
             findings,
@@ -71,15 +132,11 @@ static void serve(struct findings *findings, size_t index, struct join *join)
 
 static void join_claims(struct findings *findings)
 {
-    const struct books *books = findings->books;
-    struct join join = {mem_zalloc(books->cells_n, sizeof *join.left),
-                        mem_zalloc(books->cells_n, sizeof *join.keeper)};
-    for (size_t c = 0; c < books->cells_n; c++)
-        join.left[c] = books_month(books, books->cells[c].first, books->cells[c].cost);
+    struct join join;
+    join_begin(findings->books, &join);
     for (size_t i = 0; i < findings->n; i++)
         serve(findings, i, &join);
-    free(join.left);
-    free(join.keeper);
+    join_end(&join);
 }
 
 struct findings *recommend(const struct books *books, const char *currency)
