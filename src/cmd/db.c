@@ -39,8 +39,7 @@ static enum err check(struct db_work *work, struct error *err)
     }
     names_free(names);
     if (code == ERR_STORE)
-        error_prefix(err, "not sound (%s db repair --db %s keeps what is)", work->options->program,
-                     work->db);
+        error_prefix(err, "not sound");
     return code;
 }
 

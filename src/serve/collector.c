@@ -112,16 +112,18 @@ static void told_failure(struct book *book, enum err code, const struct error *e
 static void told_success(struct book *book, const struct collect_report *report, time_ms took)
 {
     struct log *log = book->collector->options.log;
-    char from[TIME_TEXT_MAX], to[TIME_TEXT_MAX];
-    bool any = report->booked.from < report->booked.to;
-    if (!any)
+    char from[TIME_TEXT_MAX], to[TIME_TEXT_MAX], closed[TIME_TEXT_MAX] = "none";
+    if (report->booked.from >= report->booked.to)
         return;
+    if (report->watermark != TIME_MIN)
+        time_format(report->watermark, closed);
     time_format(report->booked.from, from);
     time_format(report->booked.to, to);
-    bool news = report->booked.to > book->state.booked_to;
+    bool news =
+        report->booked.to > book->state.booked_to || report->watermark > book->state.watermark;
     log_line(log, news ? LOG_INFO : LOG_DEBUG, "booked", log_text("cluster", str_of(book->cluster)),
              log_text("from", str_of(from)), log_text("to", str_of(to)),
-             log_number("rows", (int64_t)report->rows),
+             log_text("watermark", str_of(closed)), log_number("rows", (int64_t)report->rows),
              log_number("samples", (int64_t)report->samples), log_number("took_ms", took));
 }
 

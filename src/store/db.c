@@ -50,9 +50,9 @@ enum err db_fail(struct store *store, int rc, const char *doing, struct error *e
                          path);
     case SQLITE_CORRUPT:
         return error_set(err, ERR_STORE,
-                         "%s: %s: the file is damaged: bring a backup back, or move it away and "
-                         "collect again",
-                         path, doing);
+                         "%s: %s: the file is damaged: gputally db repair --db %s keeps what is "
+                         "sound; or bring a backup back",
+                         path, doing, path);
     case SQLITE_READONLY:
     case SQLITE_PERM:
         return error_set(err, ERR_STORE, "%s: %s: no permission to write the file or its folder",
@@ -73,10 +73,11 @@ enum err db_fail(struct store *store, int rc, const char *doing, struct error *e
 
 enum err db_corrupt(struct store *store, const char *what, struct error *err)
 {
-    return error_set(err, ERR_STORE,
-                     "%s: the file is damaged (%s): bring a backup back, or move it away and "
-                     "collect again",
-                     store->path, what);
+    return error_set(
+        err, ERR_STORE,
+        "%s: the file is damaged (%s): gputally db repair --db %s keeps what is sound; "
+        "or bring a backup back",
+        store->path, what, store->path);
 }
 
 sqlite3_stmt *db_statement(struct store *store, enum statement which, struct error *err)
