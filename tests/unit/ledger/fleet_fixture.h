@@ -29,6 +29,12 @@ struct fleet {
     size_t hours_n, hours_room;
     struct note *notes;
     size_t notes_n, notes_room;
+    struct machine_hour *machines;
+    size_t machines_n, machines_room;
+    struct workload_hour *workloads;
+    size_t workloads_n, workloads_room;
+    struct namespace_hour *spaces;
+    size_t spaces_n, spaces_room;
 };
 
 static inline void fleet_open(struct fleet *fleet, int64_t gpu_price)
@@ -51,6 +57,7 @@ static inline void fleet_open(struct fleet *fleet, int64_t gpu_price)
 static inline void fleet_forget_rows(struct fleet *fleet)
 {
     fleet->rows_n = fleet->hours_n = fleet->notes_n = 0;
+    fleet->machines_n = fleet->workloads_n = fleet->spaces_n = 0;
 }
 
 static inline void fleet_close(struct fleet *fleet)
@@ -63,6 +70,9 @@ static inline void fleet_close(struct fleet *fleet)
     free(fleet->rows);
     free(fleet->hours);
     free(fleet->notes);
+    free(fleet->machines);
+    free(fleet->workloads);
+    free(fleet->spaces);
 }
 
 #define FLEET_LABELS_MAX 24
@@ -131,6 +141,13 @@ static inline void fleet_keep(void *context, const struct row_batch *batch)
         mem_push(fleet->hours, fleet->hours_n, fleet->hours_room, batch->node_hours[i]);
     for (size_t i = 0; i < batch->notes_n; i++)
         mem_push(fleet->notes, fleet->notes_n, fleet->notes_room, batch->notes[i]);
+    for (size_t i = 0; i < batch->machine_hours_n; i++)
+        mem_push(fleet->machines, fleet->machines_n, fleet->machines_room, batch->machine_hours[i]);
+    for (size_t i = 0; i < batch->workload_hours_n; i++)
+        mem_push(fleet->workloads, fleet->workloads_n, fleet->workloads_room,
+                 batch->workload_hours[i]);
+    for (size_t i = 0; i < batch->namespace_hours_n; i++)
+        mem_push(fleet->spaces, fleet->spaces_n, fleet->spaces_room, batch->namespace_hours[i]);
 }
 
 /* Book hours [from, to) after T0. The intake is a fresh one afterwards. */
