@@ -304,6 +304,8 @@ static void found(const struct books *books, struct findings *findings, const st
     evidence(findings, finding, search);
     finding_price(findings, finding, search->node);
     say_money(findings, finding, search);
+    finding->remedy = REMEDY_INSTANCE_TYPE;
+    finding->target = finding_text(findings, "%.*s", STR_ARG(best->offer.instance_type));
     finding->action =
         finding_text(findings, "run it on a %.*s: %zu x %.*s, %d GPU%s each", STR_ARG(there->name),
                      best->machines, STR_ARG(best->offer.instance_type), best->offer.gpus,

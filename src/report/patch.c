@@ -199,7 +199,7 @@ struct patch_set *patch_new(const struct findings_report *report)
     for (size_t i = 0; i < findings->n - findings->exempt_n; i++) {
         const struct finding *finding = &findings->items[i];
         struct patch_place place = patch_place_of(findings, finding);
-        if (finding->rule == RULE_IDLE_NOTEBOOK)
+        if (finding->rule == RULE_IDLE_NOTEBOOK || finding->rule == RULE_TIME_SLICING)
             patch_time_slicing(file_of(set, STR("platform"), several ? place.cluster : STR_NONE));
     }
     name_files(set);

@@ -45,7 +45,7 @@ struct patch_place patch_place_of(const struct findings *findings, const struct 
 /* Appends the change of a finding, beneath its evidence. */
 void patch_change(const struct findings *findings, const struct finding *finding,
                   const struct patch_place *place, struct patch_file *file);
-/* What all idle notebooks of a cluster share: the time-slicing of the device plugin. */
+/* What idle notebooks and small services of a cluster share: the device plugin's time-slicing. */
 void patch_time_slicing(struct patch_file *file);
 
 #endif

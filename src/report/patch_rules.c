@@ -290,11 +290,12 @@ void patch_time_slicing(struct patch_file *file)
         return;
     file->shares_gpus = true;
     strbuf_add(&file->text, STR("---\n"));
-    say(file, "notebooks that share a GPU: time-slicing of the device plugin, four to a GPU. It "
-              "does nothing until the GPU operator is told of it:\n"
-              "  kubectl patch clusterpolicies.nvidia.com/cluster-policy --type merge -p "
-              "'{\"spec\":{\"devicePlugin\":{\"config\":{\"name\":\"gputally-time-slicing\"}}}}'\n"
-              "and a node has the label nvidia.com/device-plugin.config=shared");
+    say(file,
+        "pods that share a GPU by turns: time-slicing of the device plugin, four to a GPU. It "
+        "does nothing until the GPU operator is told of it:\n"
+        "  kubectl patch clusterpolicies.nvidia.com/cluster-policy --type merge -p "
+        "'{\"spec\":{\"devicePlugin\":{\"config\":{\"name\":\"gputally-time-slicing\"}}}}'\n"
+        "and a node has the label nvidia.com/device-plugin.config=shared");
     say(file, "WARNING: pods that share a GPU so are not kept apart, in memory or in failure, and "
               "nothing says which of them used it.");
     begin(file, "v1", "ConfigMap", STR("gpu-operator"), STR("gputally-time-slicing"));
