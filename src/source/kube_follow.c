@@ -255,6 +255,7 @@ static enum err page_begins(void *context, const struct http_answer *answer, str
     if (f->more.n)
         return ERR_OK;
     tick(f);
+    f->in_list = true;
     tell(f, KUBE_ACT_LIST);
     if (f->resource->kind == KUBE_KIND_POD) {
         pthread_mutex_lock(&f->watch->lock);
@@ -346,6 +347,7 @@ static enum err list(struct kube_follower *f, struct http_answer *answer, struct
     struct http_client *client = http_client_new(f->list_site, &f->watch->stop);
     enum err e = ERR_OK;
     f->version[0] = '\0';
+    f->in_list = false;
     strbuf_clear(&f->more);
     if (f->status.seen > f->seen_told) { /* how far the stretch that ends here was known */
         struct kube_record record =
@@ -357,10 +359,13 @@ static enum err list(struct kube_follower *f, struct http_answer *answer, struct
     } while (e == ERR_OK && f->more.n);
     if (e == ERR_OK && !f->version[0])
         e = error_set(err, ERR_PROTOCOL, "the list of %s has no version", f->resource->plural);
-    if (e == ERR_OK)
+    if (e == ERR_OK) {
         listed(f);
-    else
+    } else {
         f->version[0] = '\0';
+        if (f->in_list)
+            tell(f, KUBE_ACT_SEEN); /* the list is given up */
+    }
     strbuf_clear(&f->more);
     http_client_free(client);
     return e;

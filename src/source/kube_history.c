@@ -430,9 +430,10 @@ enum err kube_history_add(struct kube_history *h, struct str bytes, bool *ret_ne
         news = news || log->listing;
         break;
     case KUBE_ACT_SEEN:
-        news = log->seen != TIME_MIN && record.t > log->seen && !log->listing;
-        if (news)
+        news = log->listing || (log->seen != TIME_MIN && record.t > log->seen);
+        if (news && !log->listing)
             observe(log, record.t, false);
+        log->listing = false; /* it was given up */
         break;
     }
     pthread_mutex_unlock(&h->lock);
@@ -450,6 +451,16 @@ time_ms kube_history_seen(struct kube_history *h, enum kube_kind kind, struct st
             seen = h->logs[i].seen;
     pthread_mutex_unlock(&h->lock);
     return seen;
+}
+
+bool kube_history_listing(struct kube_history *h)
+{
+    bool listing = false;
+    pthread_mutex_lock(&h->lock);
+    for (size_t i = 0; i < h->logs_n; i++)
+        listing |= h->logs[i].listing;
+    pthread_mutex_unlock(&h->lock);
+    return listing;
 }
 
 bool kube_history_extent(struct kube_history *h, struct span *ret)

@@ -53,6 +53,9 @@ void kube_history_forget(struct kube_history *history, time_ms t);
  */
 time_ms kube_history_seen(struct kube_history *history, enum kube_kind kind, struct str cluster);
 
+/* Is a list being read? Its kind is in no snapshot then. */
+bool kube_history_listing(struct kube_history *history);
+
 /* Is the controller of this name and uid known? O(1). */
 bool kube_history_has_owner(struct kube_history *history, struct str cluster, struct str namespace,
                             struct str kind, struct str name, struct str uid);

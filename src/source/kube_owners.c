@@ -4,7 +4,7 @@
  *
  * The kind's name in paths comes from the API's own list of resources, by group and version. What
  * is not there (404) or may not be read (403) ends the chain: the workload is then the last that is
- * known. The same thread sends the snapshots. */
+ * known.  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <xxhash.h>
@@ -320,7 +320,6 @@ void *kube_keep(void *context)
 {
     struct kube_watch *watch = context;
     struct keeper k = {.watch = watch, .random = watch->seed};
-    time_ms snapshot = clock_monotonic();
     while (!kube_stopped(watch)) {
         struct kube_owner_wish wish;
         bool any = next_wish(watch, &wish);
@@ -328,13 +327,7 @@ void *kube_keep(void *context)
             fulfil(&k, &wish);
             release_wish(&wish);
         }
-        if (clock_monotonic() - snapshot >= watch->options.snapshot_ms) {
-            snapshot = clock_monotonic();
-            kube_watch_snapshot(watch, NULL);
-        }
-        kube_pause(watch, any                                    ? ASK_PAUSE_MS
-                          : IDLE_MS < watch->options.snapshot_ms ? IDLE_MS
-                                                                 : watch->options.snapshot_ms);
+        kube_pause(watch, any ? ASK_PAUSE_MS : IDLE_MS);
     }
     for (size_t i = 0; i < k.kinds_n; i++) {
         free(k.kinds[i].api);

@@ -139,7 +139,6 @@ static struct kube_watch *new_watch(const struct kube_watch_options *options)
     set_default(&watch->options.connect_ms, 10 * 1000);
     set_default(&watch->options.idle_ms, 30 * 1000);
     set_default(&watch->options.backoff_ms, 500);
-    set_default(&watch->options.snapshot_ms, HOUR_MS);
     set_default(&watch->options.seen_ms, 30 * 1000);
     watch->options.page = options->page ? options->page : 500;
     pthread_mutex_init(&watch->lock, NULL);
@@ -206,14 +205,6 @@ void kube_watch_stop(struct kube_watch *watch)
     pthread_cond_destroy(&watch->wake);
     pthread_mutex_destroy(&watch->lock);
     free(watch);
-}
-
-enum err kube_watch_snapshot(struct kube_watch *watch, struct error *err)
-{
-    pthread_mutex_lock(&watch->lock);
-    enum err e = kube_history_snapshot(watch->options.history, keep_record, watch, err);
-    pthread_mutex_unlock(&watch->lock);
-    return e;
 }
 
 void kube_watch_status(struct kube_watch *watch, struct kube_watch_status *ret)

@@ -10,8 +10,7 @@
  *
  * What it learns goes as records (wire/kube_record.h) to a history, and those that say something
  * new to a sink, which keeps them: a watch has no history of its own. A record's time is this
- * machine's clock at its arrival, and never runs backwards. Once an hour, and whenever asked, the
- * whole state goes to the sink as a snapshot, so that old records can be dropped.
+ * machine's clock at its arrival, and never runs backwards.
  *
  * Exporter pods: pods that match a selector, are running and have an address, are told as scrape
  * targets, the whole set whenever it changes.
@@ -64,13 +63,12 @@ struct kube_watch_options {
     const struct kube_target_selector *targets; /* copied; n 0: nobody asks for targets */
     size_t targets_n;
     /* 0: what stands in brackets */
-    time_ms watch_ms;    /* a watch is asked to last so long (5 min, jittered up to twice that) */
-    time_ms connect_ms;  /* (10 s) */
-    time_ms idle_ms;     /* a list that sends nothing for so long has failed (30 s) */
-    time_ms backoff_ms;  /* first pause after a failure; doubles up to 60 s (500 ms) */
-    time_ms snapshot_ms; /* (1 h) */
-    time_ms seen_ms;     /* SEEN records come at most so often a resource (30 s) */
-    size_t page;         /* objects a page of a list (500) */
+    time_ms watch_ms;   /* a watch is asked to last so long (5 min, jittered up to twice that) */
+    time_ms connect_ms; /* (10 s) */
+    time_ms idle_ms;    /* a list that sends nothing for so long has failed (30 s) */
+    time_ms backoff_ms; /* first pause after a failure; doubles up to 60 s (500 ms) */
+    time_ms seen_ms;    /* SEEN records come at most so often a resource (30 s) */
+    size_t page;        /* objects a page of a list (500) */
 };
 
 struct kube_watch;
@@ -79,9 +77,6 @@ enum err kube_watch_start(const struct kube_watch_options *options, struct kube_
                           struct error *err);
 /* Ends requests and threads, and frees; takes about a second at most. NULL is fine. */
 void kube_watch_stop(struct kube_watch *watch);
-/* Send the whole state to the sink now: a new segment of the journal begins. Any thread but a
- * sink's. */
-enum err kube_watch_snapshot(struct kube_watch *watch, struct error *err);
 
 enum kube_watch_state {
     KUBE_WATCH_LISTING,

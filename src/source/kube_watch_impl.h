@@ -6,7 +6,7 @@
  *     kube_targets.c   exporter pods
  *
  *     followers (a thread a resource) ─┐
- *     keeper (owners, snapshots)      ─┴─ watch->lock ─ history, sink, targets, owners' queue,
+ *     keeper (owners)                 ─┴─ watch->lock ─ history, sink, targets, owners' queue,
  * status
  */
 #ifndef GPUTALLY_SOURCE_KUBE_WATCH_IMPL_H
@@ -62,7 +62,7 @@ struct kube_follower {
     time_ms seen_told;          /* of the last SEEN record */
     enum kube_act act;          /* of the object that comes next */
     struct kube_reader *reader; /* of the page that is read */
-    bool list_ended;
+    bool in_list, list_ended;   /* a LIST record was told; the page's end was read */
     uint64_t page_bytes;
     struct kube_events *events;
     struct kube_event_error {

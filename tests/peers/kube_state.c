@@ -321,7 +321,8 @@ static int follow(int argc, char **argv)
         else if (strcmp(line, "size\n") == 0)
             print_size(options.history);
         else if (strcmp(line, "snapshot\n") == 0)
-            printf("%d\n\n", kube_watch_snapshot(watch, NULL)), fflush(stdout);
+            printf("%d\n\n", kube_history_snapshot(options.history, on_record, NULL, NULL)),
+                fflush(stdout);
         else
             break;
     }
