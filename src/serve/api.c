@@ -226,6 +226,11 @@ static void compute(struct api_call *call, const struct api_endpoint *endpoint, 
     struct strbuf out = {0}, packed = {0};
     struct error err = {0};
     enum err code = ready_store(worker, &err);
+    if (code == ERR_NOT_FOUND) { /* the text names a file of this machine */
+        http_answer_error(answer, 503, "unavailable", "nothing is collected yet",
+                          "/readyz says when there is something");
+        return;
+    }
     if (code == ERR_OK) {
         call->store = worker->store;
         code = look(call, endpoint, &out, &err);
@@ -301,9 +306,11 @@ enum err api_new(const struct api_options *options, bool missing_ok, struct api 
     api->watch_names = names_new();
     api->names = api_names_new();
     api->metrics = metrics_ledger_new();
+    openapi_document(&api->openapi);
+    http_pack(strbuf_str(&api->openapi), &api->openapi_gzip);
     api->cache = cache_new(options->cache_bytes ? options->cache_bytes : CACHE_BYTES);
     enum err code = store_open(api->db, STORE_READ, api->watch_names, &api->watch, err);
-    if (code == ERR_OK || (code == ERR_NOT_FOUND && missing_ok)) {
+    if (code == ERR_OK || missing_ok) { /* damaged ones may be mended while it runs */
         *ret = api;
         return ERR_OK;
     }
@@ -317,6 +324,8 @@ void api_free(struct api *api)
         return;
     cache_free(api->cache);
     metrics_ledger_free(api->metrics);
+    strbuf_release(&api->openapi);
+    strbuf_release(&api->openapi_gzip);
     store_close(api->watch);
     names_free(api->watch_names);
     api_names_release(api->names);

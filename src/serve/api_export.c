@@ -92,10 +92,16 @@ void api_export(void *context, const struct http_request *request, struct http_a
     struct error err = {0};
     struct export *export = mem_zalloc(1, sizeof *export);
     enum err code = api_open_store(api, &export->store, &export->names, &err);
+    bool missing = code == ERR_NOT_FOUND;
     if (code == ERR_OK)
         code = read_parameters(api, request, export, &err);
+    missing |= code == ERR_NOT_FOUND;
     if (code != ERR_OK) {
-        http_answer_failed(answer, &err);
+        if (missing)
+            http_answer_error(answer, 503, "unavailable", "nothing is collected yet",
+                              "/readyz says when there is something");
+        else
+            http_answer_failed(answer, &err);
         export_free(export);
         return;
     }

@@ -56,6 +56,7 @@ struct api {
     atomic_ullong refused; /* requests without access */
     void *bindings;
     struct metrics_ledger *metrics;
+    struct strbuf openapi, openapi_gzip;
     time_ms began;
 };
 
@@ -165,6 +166,8 @@ void api_readyz(void *context, const struct http_request *request, struct http_a
 void api_openapi(void *context, const struct http_request *request, struct http_answer *answer);
 void api_export(void *context, const struct http_request *request, struct http_answer *answer);
 
+/* openapi.c */
+void openapi_document(struct strbuf *out);
 /* api_params.c: the common parameters that the endpoint takes, into the call. */
 enum err api_read_parameters(struct api_call *call, const struct api_endpoint *endpoint,
                              struct error *err);

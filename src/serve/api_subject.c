@@ -182,6 +182,8 @@ static void write_figures(const struct subject *subject, struct strbuf *out)
         strbuf_addf(out, "%s\"%s\": ", id ? ", " : "", figure->name);
         if (!figure_get(&subject->sum, (enum figure_id)id, &value))
             strbuf_add(out, STR("null"));
+        else if (figure->unit == UNIT_MONEY)
+            api_put_money(out, (money_t)value);
         else
             figure_machine(out, figure->unit, value);
     }

@@ -115,6 +115,17 @@ void http_server_counts(const struct http_server *server, struct http_counts *re
     ret->body_bytes = atomic_load(&shared->body_bytes);
 }
 
+/* %00 would end a path before its end: it becomes a byte that no path has. */
+static size_t unescape(void *context, struct MHD_Connection *connection, char *text)
+{
+    (void)context, (void)connection;
+    size_t n = MHD_http_unescape(text);
+    for (size_t i = 0; i < n; i++)
+        if (!text[i])
+            text[i] = HTTP_NUL;
+    return n;
+}
+
 static int hand_out_certificate(gnutls_session_t session, const gnutls_datum_t *authorities,
                                 int authorities_n, const gnutls_pk_algorithm_t *algorithms,
                                 int algorithms_n, gnutls_pcert_st **pcerts, unsigned *pcerts_n,
@@ -152,9 +163,9 @@ enum err http_server_start(struct http_server *server, struct error *err)
         (unsigned)server->limits.connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
         (unsigned)server->limits.connections_per_address, MHD_OPTION_CONNECTION_TIMEOUT, idle_s,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)server->limits.header_bytes,
-        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_COMPLETED, exchange_end, server,
-        MHD_OPTION_NOTIFY_CONNECTION, links_connection, server, MHD_OPTION_ARRAY, of_tls,
-        MHD_OPTION_END);
+        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
+        MHD_OPTION_NOTIFY_COMPLETED, exchange_end, server, MHD_OPTION_NOTIFY_CONNECTION,
+        links_connection, server, MHD_OPTION_ARRAY, of_tls, MHD_OPTION_END);
     if (!server->daemon)
         return error_set(err, ERR_NETWORK, "starting the HTTP server on %s failed",
                          server->options.listen);

@@ -51,8 +51,8 @@ static enum MHD_Result take_pair(void *context, enum MHD_ValueKind kind, const c
 {
     struct query_reading *reading = context;
     (void)kind;
-    if (reading->n == HTTP_QUERY_MAX || memchr(name, 0, name_n) ||
-        (value && memchr(value, 0, value_n))) {
+    if (reading->n == HTTP_QUERY_MAX || memchr(name, HTTP_NUL, name_n) ||
+        (value && memchr(value, HTTP_NUL, value_n))) {
         reading->bad = true;
         return MHD_NO;
     }

@@ -21,6 +21,7 @@
 #include "serve/tls.h"
 
 #define HTTP_PEER_MAX 64
+#define HTTP_NUL '\x01' /* stands for a NUL in what was decoded */
 
 enum exchange_state {
     EXCHANGE_HEAD, /* the head is there, the body may come */
