@@ -16,6 +16,7 @@ int cmd_collect(const struct options *options);
 int cmd_serve(const struct options *options);
 int cmd_db(const struct options *options);
 int cmd_config(const struct options *options);
+int cmd_top(const struct options *options);
 int cmd_alerts(const struct options *options);
 int cmd_demo(const struct options *options);
 int cmd_help(const struct options *options);

@@ -148,6 +148,20 @@ const struct command_def command_defs[] = {
         .run = cmd_serve,
     },
     {
+        .name = "top",
+        .bit = IN_TOP,
+        .summary = "GPUs now, on the whole screen",
+        .details =
+            "Shows what every GPU does, who holds it, what it costs an hour and since when it is "
+            "idle, as a gputally serve knows it, every two seconds. Keys: s another order (node, "
+            "cost, idle, use, memory, power), / a filter, t sums by team, arrows and space move, q "
+            "ends. Where standard output is no terminal, it is printed once.",
+        .examples = "  gputally top\n"
+                    "  gputally top --server https://gputally.example --bearer-token-file token\n"
+                    "  gputally top --sort cost | head\n",
+        .run = cmd_top,
+    },
+    {
         .name = "db",
         .positional = "check|repair|vacuum|backup FILE",
         .bit = IN_DB,
@@ -199,7 +213,8 @@ const struct command_def command_defs[] = {
             "Simulates a small fleet and sends its telemetry through the same decoders, ledger "
             "and store as real data. Nothing is read from anywhere.",
         .examples = "  gputally demo\n"
-                    "  gputally demo --gpus 256 --days 14 --seed 7 --by workload\n",
+                    "  gputally demo --gpus 256 --days 14 --seed 7 --by workload\n"
+                    "  gputally demo --serve\n",
         .run = cmd_demo,
     },
     {

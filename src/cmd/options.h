@@ -13,6 +13,7 @@
 
 #include "util/error.h"
 #include "util/memory.h"
+#include "util/str.h"
 
 enum command_bit {
     IN_REPORT = 1u << 0,
@@ -29,6 +30,7 @@ enum command_bit {
     IN_DB = 1u << 11,
     IN_CONFIG = 1u << 12,
     IN_ALERTS = 1u << 13,
+    IN_TOP = 1u << 14,
     IN_SOURCES = IN_REPORT | IN_EXPORT | IN_COLLECT | IN_IDLE | IN_RECOMMEND | IN_EXPLAIN |
                  IN_DOCTOR | IN_DIFF,
     IN_RUNS = IN_SOURCES | IN_DEMO,
@@ -47,6 +49,8 @@ enum option_kind { OPTION_SWITCH, OPTION_VALUE, OPTION_SEVERAL };
 #define OPTION_TABLE(X)                                                                            \
     X(PROMETHEUS, "prometheus", 0, OPTION_VALUE, "URL", IN_READS, false, "Where the telemetry is", \
       "a Prometheus-compatible server: Prometheus, Thanos, Mimir, VictoriaMetrics, managed ones")  \
+    X(SERVER, "server", 0, OPTION_VALUE, "URL", IN_TOP, false, "Where the telemetry is",           \
+      "a gputally serve; http://127.0.0.1:9475")                                                   \
     X(OPENMETRICS, "openmetrics", 0, OPTION_SEVERAL, "FILE", IN_SOURCES, false,                    \
       "Where the telemetry is",                                                                    \
       "a file of exposition or OpenMetrics text with time stamps, .gz and .zst too; - is "         \
@@ -59,18 +63,18 @@ enum option_kind { OPTION_SWITCH, OPTION_VALUE, OPTION_SEVERAL };
     X(DB, "db", 0, OPTION_VALUE, "FILE", IN_BOOKS | IN_DB | IN_ALERTS, false,                      \
       "Where the telemetry is",                                                                    \
       "the database that keeps the ledger; without any other source it is reported from as it is") \
-    X(BEARER_TOKEN_FILE, "bearer-token-file", 0, OPTION_VALUE, "FILE", IN_READS, false,            \
+    X(BEARER_TOKEN_FILE, "bearer-token-file", 0, OPTION_VALUE, "FILE", IN_READS | IN_TOP, false,   \
       "Access to the server", "send the token in this file")                                       \
     X(BASIC_AUTH_USER, "basic-auth-user", 0, OPTION_VALUE, "NAME", IN_READS, false,                \
       "Access to the server", "log in with this name")                                             \
     X(BASIC_AUTH_PASSWORD_FILE, "basic-auth-password-file", 0, OPTION_VALUE, "FILE", IN_READS,     \
       false, "Access to the server", "and the password in this file")                              \
-    X(CLIENT_CERT, "client-cert", 0, OPTION_VALUE, "FILE", IN_READS, false,                        \
+    X(CLIENT_CERT, "client-cert", 0, OPTION_VALUE, "FILE", IN_READS | IN_TOP, false,               \
       "Access to the server", "client certificate, PEM")                                           \
-    X(CLIENT_KEY, "client-key", 0, OPTION_VALUE, "FILE", IN_READS, false, "Access to the server",  \
-      "its private key, PEM")                                                                      \
-    X(CA_FILE, "ca-file", 0, OPTION_VALUE, "FILE", IN_READS, false, "Access to the server",        \
-      "trust the authorities in this file, PEM")                                                   \
+    X(CLIENT_KEY, "client-key", 0, OPTION_VALUE, "FILE", IN_READS | IN_TOP, false,                 \
+      "Access to the server", "its private key, PEM")                                              \
+    X(CA_FILE, "ca-file", 0, OPTION_VALUE, "FILE", IN_READS | IN_TOP, false,                       \
+      "Access to the server", "trust the authorities in this file, PEM")                           \
     X(HEADER, "header", 0, OPTION_SEVERAL, "'NAME: VALUE'", IN_READS, false,                       \
       "Access to the server",                                                                      \
       "send this header, for example 'X-Scope-OrgID: a'; may be given several times")              \
@@ -110,7 +114,7 @@ enum option_kind { OPTION_SWITCH, OPTION_VALUE, OPTION_SEVERAL };
       "What is shown",                                                                             \
       "only rows whose key matches, * and ? allowed; KEY!=VALUE leaves them out; may be given "    \
       "several times: on one key any of them, on several all")                                     \
-    X(SORT, "sort", 0, OPTION_VALUE, "FIGURE", IN_PRINTS, false, "What is shown",                  \
+    X(SORT, "sort", 0, OPTION_VALUE, "FIGURE", IN_PRINTS | IN_TOP, false, "What is shown",         \
       "order by this figure, largest first (gputally help figures lists them), or by name; cost")  \
     X(LIMIT, "limit", 0, OPTION_VALUE, "N", IN_PRINTS | IN_DIFF | IN_RECOMMEND, false,             \
       "What is shown", "show the first N rows")                                                    \
@@ -145,7 +149,9 @@ enum option_kind { OPTION_SWITCH, OPTION_VALUE, OPTION_SEVERAL };
       "book hours again that the database has already")                                            \
     X(RETAIN, "retain", 0, OPTION_VALUE, "DURATION", IN_COLLECT | IN_SERVE, false, "How it runs",  \
       "drop hours that are this much older than the newest, for example 400d")                     \
-    X(LISTEN, "listen", 0, OPTION_VALUE, "ADDRESS", IN_SERVE, false, "How it runs",                \
+    X(SERVE, "serve", 0, OPTION_SWITCH, NULL, IN_DEMO, false, "How it runs",                       \
+      "then serve the simulated fleet's ledger: dashboard and API")                                \
+    X(LISTEN, "listen", 0, OPTION_VALUE, "ADDRESS", IN_SERVE | IN_DEMO, false, "How it runs",      \
       "answer at this address and port; 127.0.0.1:9475")                                           \
     X(EVERY, "every", 0, OPTION_VALUE, "DURATION", IN_SERVE, false, "How it runs",                 \
       "ask the sources this often; 1m")                                                            \
