@@ -2,16 +2,18 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 FUZZ_SECONDS ?= 60
+SOAK_SECONDS ?= 900
 SHARE = $(DESTDIR)$(PREFIX)/share
 
-.PHONY: help build run test bench lint fuzz install clean
+.PHONY: help build run test bench lint fuzz soak install clean
 
 help:
 	@echo 'make build    the release binary, build/gputally'
-	@echo 'make run      install what is missing, build, and report on a simulated fleet'
+	@echo 'make run      install what is missing, build, report on a simulated fleet and serve it'
 	@echo 'make test     install what is missing, and run everything that CI runs'
 	@echo 'make bench    the benchmarks, beside the peers that are installed'
 	@echo 'make lint     format, include directions, the data tables'
+	@echo 'make soak     run the service for SOAK_SECONDS (900) over simulated targets'
 	@echo 'make fuzz     fuzz every decoder for FUZZ_SECONDS (60) each'
 	@echo 'make install  to PREFIX (/usr/local), under DESTDIR'
 	@echo 'make clean    remove build/'
@@ -28,7 +30,7 @@ build/release/build.ninja:
 run:
 	@scripts/deps build
 	@$(MAKE) --no-print-directory build
-	build/gputally demo
+	build/gputally demo --serve
 
 test:
 	@scripts/deps test
@@ -45,6 +47,10 @@ lint:
 fuzz:
 	@scripts/deps test
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/run fuzz
+
+soak: build
+	@scripts/deps test
+	@python3 tests/e2e/soak.py build/gputally --seconds $(SOAK_SECONDS)
 
 install: build
 	@DESTDIR='$(DESTDIR)' cmake --install build/release --prefix '$(PREFIX)'

@@ -208,8 +208,52 @@ static enum err add_source(struct flow *flow, struct demo_fleet *fleet, struct e
     return code;
 }
 
+/* Become another command of the same program. */
+static int become(const char **words)
+{
+    struct error err = {0};
+    fflush(stdout);
+    execv("/proc/self/exe", (char *const *)(uintptr_t)words);
+    error_set(&err, ERR_IO, "starting gputally again: %s", strerror(errno));
+    return fail(&err);
+}
+
+/* --serve without --db: the same, with a database in a folder of its own. */
+static int with_database(const struct options *options)
+{
+    const char *folder = getenv("TMPDIR");
+    struct strbuf path = {0};
+    struct error err = {0};
+    strbuf_addf(&path, "%s/gputally-demo.XXXXXX", folder && *folder ? folder : "/tmp");
+    if (!mkdtemp(path.text)) {
+        error_set(&err, ERR_IO, "%s: %s", path.text, strerror(errno));
+        strbuf_release(&path);
+        return fail(&err);
+    }
+    strbuf_add(&path, STR("/demo.db"));
+    const char **words = mem_zalloc((size_t)options->argc + 3, sizeof *words);
+    for (int i = 0; i < options->argc; i++)
+        words[i] = options->argv[i];
+    words[options->argc] = "--db";
+    words[options->argc + 1] = path.text;
+    return become(words);
+}
+
+static int serve(const struct options *options)
+{
+    const char *listen = options_text(options, OPTION_LISTEN);
+    const char *words[] = {
+        "gputally", "serve", "--db", options_text(options, OPTION_DB), listen ? "--listen" : NULL,
+        listen,     NULL};
+    printf("\n");
+    return become(words);
+}
+
 int cmd_demo(const struct options *options)
 {
+    bool serves = options_switch(options, OPTION_SERVE);
+    if (serves && !options_text(options, OPTION_DB))
+        return with_database(options);
     struct flow flow = {0};
     struct error err = {0};
     struct demo_options demo;
@@ -233,5 +277,5 @@ int cmd_demo(const struct options *options)
         status = fail(&err);
     }
     demo_fleet_free(fleet);
-    return status;
+    return status == EXIT_DONE && serves ? serve(options) : status;
 }

@@ -66,7 +66,7 @@ static enum err sources_of(const struct options *options, struct serve_config *s
                            struct error *err)
 {
     const struct option_values *lists = &options->values[OPTION_KUBE_JSON];
-    struct source_config source = {.cluster = "", .book = ""};
+    struct source_config source = {.cluster = "", .book = "", .tenant = ""};
     struct str cluster = options->config->cluster;
     if (cluster.n)
         source.cluster = cluster.p;

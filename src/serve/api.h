@@ -20,7 +20,7 @@
 /* ---- what the service knows ---- */
 
 /* A GPU now. Texts are valid during the call. -1: not known. */
-struct live_gpu {
+struct gpu_now {
     struct str cluster, node, device, model;
     struct str namespace, pod, workload, team; /* holder; empty: nobody */
     int64_t util, sm;                          /* 1e-9 */
@@ -30,7 +30,7 @@ struct live_gpu {
     time_ms idle_since; /* TIME_MIN: works, or not known */
     time_ms at;         /* the last sample */
 };
-typedef bool (*live_gpu_fn)(void *context, const struct live_gpu *gpu); /* false: stop */
+typedef bool (*gpu_now_fn)(void *context, const struct gpu_now *gpu); /* false: stop */
 
 struct health_check {
     char name[64]; /* "database", "source prometheus http://…" */
@@ -83,7 +83,7 @@ struct api_options {
     size_t cache_bytes; /* 0: 64 MiB */
     void *context;      /* of what follows */
     /* GPUs now; NULL: from the last hour of the ledger. Views are applied by the API. */
-    void (*gpus)(void *context, live_gpu_fn each, void *to);
+    void (*gpus)(void *context, gpu_now_fn each, void *to);
     /* Fill at most room checks; returns how many. NULL: the database is the only one. */
     size_t (*checks)(void *context, struct health_check *ret, size_t room);
     void (*stats)(void *context, struct service_stats *ret);
@@ -91,7 +91,8 @@ struct api_options {
 
 struct api;
 /* Opens the database once, to see that it can be read. ERR_NOT_FOUND, ERR_STORE. A database that is
- * not there yet is fine where missing_ok: endpoints answer 503 until it is. */
+ * not there yet or cannot be read is fine where missing_ok: endpoints answer 503 until it can be.
+ */
 enum err api_new(const struct api_options *options, bool missing_ok, struct api **ret,
                  struct error *err);
 void api_free(struct api *api); /* NULL is fine */

@@ -14,7 +14,7 @@ static bool is_in(const struct str *names, size_t n, struct str name)
     return false;
 }
 
-static bool view_has(const struct view_of *view, const struct live_gpu *gpu)
+static bool view_has(const struct view_of *view, const struct gpu_now *gpu)
 {
     return !view->limited ||
            (gpu->namespace.n && (is_in(view->teams, view->teams_n, gpu->team) ||
@@ -53,7 +53,7 @@ static void add_whole(struct strbuf *out, const char *name, int64_t value)
         strbuf_addf(out, "%lld, ", (long long)value);
 }
 
-static bool write_gpu(void *context, const struct live_gpu *gpu)
+static bool write_gpu(void *context, const struct gpu_now *gpu)
 {
     struct writing *writing = context;
     struct strbuf *out = writing->out;
@@ -154,10 +154,10 @@ static int64_t mean(wide_t sum, wide_t over)
     return over ? (int64_t)(sum / over) : -1;
 }
 
-static struct live_gpu gpu_then(const struct names *names, const struct last_gpu *gpu, time_ms at)
+static struct gpu_now gpu_then(const struct names *names, const struct last_gpu *gpu, time_ms at)
 {
     const struct figures *figures = &gpu->figures;
-    return (struct live_gpu){
+    return (struct gpu_now){
         .cluster = names_text(names, gpu->key.cluster),
         .node = names_text(names, gpu->key.node),
         .device = names_text(names, gpu->key.device),
@@ -197,7 +197,7 @@ static enum err from_ledger(struct api_call *call, struct writing *writing, stru
     if (code == ERR_OK && last.n)
         qsort_r(last.gpus, last.n, sizeof *last.gpus, by_place, names);
     for (size_t i = 0; i < last.n && code == ERR_OK; i++) {
-        struct live_gpu gpu = gpu_then(names, &last.gpus[i], call->extent.to);
+        struct gpu_now gpu = gpu_then(names, &last.gpus[i], call->extent.to);
         write_gpu(writing, &gpu);
     }
     free(last.gpus);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "source/kube_file.h"
+#include "serve/feed.h"
 
 #define BACKOFF_FIRST_MS ((time_ms)2000)
 #define STEP_TOLD_MS ((time_ms)5000) /* clock steps from here on are logged */
@@ -30,9 +30,7 @@ struct book {
     const char *name;    /* of the store's book */
     const char *cluster; /* for people */
     const char *label;   /* the cluster of series that do not say it; "" none */
-    struct source **sources;
-    enum source_kind *kinds;
-    size_t sources_n, sources_room, kinds_n, kinds_room;
+    struct feed *feed;
     pthread_t thread;
     bool runs;
     /* its own thread's */
@@ -134,8 +132,6 @@ static enum err run_round(struct book *book, time_ms now, struct collect_report 
     const struct collector_options *options = &collector->options;
     struct names *names = names_new();
     struct collect_options collect = {
-        .sources = book->sources,
-        .sources_n = book->sources_n,
         .lender = writer_lender(options->writer),
         .book = str_of(book->name),
         .cluster = str_of(book->label),
@@ -149,8 +145,13 @@ static enum err run_round(struct book *book, time_ms now, struct collect_report 
         .now = now,
         .settings = strbuf_str(&collector->settings),
     };
-    enum err code = collect_run(&collect, ret, err);
+    enum err code = feed_open(book->feed, err);
+    collect.sources = feed_sources(book->feed, &collect.sources_n);
+    if (!code)
+        code = collect_run(&collect, ret, err);
     names_free(names);
+    if (!code)
+        feed_booked(book->feed, ret->watermark);
     if (code == ERR_OK || code == ERR_STORE || code == ERR_LOCKED)
         writer_told(options->writer, code, err);
     if (ret->booked.from < ret->booked.to && options->committed)
@@ -261,28 +262,6 @@ static void *keep_book(void *context)
 
 /* ---- making it ---- */
 
-static enum err make_source(const struct source_config *config, struct source **ret,
-                            struct error *err)
-{
-    enum err code = ERR_OK;
-    switch (config->kind) {
-    case SOURCE_KIND_PROMETHEUS:
-        code = prometheus_source_new(&config->prometheus, ret, err);
-        break;
-    case SOURCE_KIND_KUBE_JSON:
-        code = kube_file_source_new(config->files, config->files_n,
-                                    *config->cluster ? config->cluster : NULL, ret, err);
-        break;
-    case SOURCE_KINDS:
-        break;
-    }
-    if (code && config->at.file) {
-        struct error inner = err ? *err : (struct error){0};
-        config_error(config->at, err, "%s", inner.text);
-    }
-    return code;
-}
-
 static struct book *book_of(struct collector *collector, const struct source_config *config)
 {
     for (size_t i = 0; i < collector->books_n; i++)
@@ -303,10 +282,7 @@ static void collector_free(struct collector *collector)
 {
     for (size_t i = 0; i < collector->books_n; i++) {
         struct book *book = &collector->books[i];
-        for (size_t s = 0; s < book->sources_n; s++)
-            source_free(book->sources[s]);
-        free(book->sources);
-        free(book->kinds);
+        feed_free(book->feed);
         pthread_mutex_destroy(&book->lock);
     }
     free(collector->books);
@@ -332,13 +308,14 @@ enum err collector_new(const struct collector_options *options, struct collector
     config_describe(options->config, &collector->settings);
     enum err code = ERR_OK;
     for (size_t i = 0; i < serve->sources_n && !code; i++) {
-        struct source *source = NULL;
-        code = make_source(&serve->sources[i], &source, err);
-        if (code)
-            break;
         struct book *book = book_of(collector, &serve->sources[i]);
-        mem_push(book->sources, book->sources_n, book->sources_room, source);
-        mem_push(book->kinds, book->kinds_n, book->kinds_room, serve->sources[i].kind);
+        struct feed_options feed = {.serve = serve,
+                                    .book = book->name,
+                                    .settings = &options->config->settings,
+                                    .live = options->live,
+                                    .log = options->log};
+        if (!book->feed)
+            code = feed_new(&feed, &book->feed, err);
     }
     if (code) {
         collector_free(collector);
@@ -404,25 +381,26 @@ size_t collector_checks(struct collector *collector, struct health_check *ret, s
             snprintf(check->why, sizeof check->why, "catching up: booked up to %lld hours ago",
                      (long long)((clock_now() - state.watermark) / HOUR_MS));
         check->ok = !*check->why;
+        n += feed_checks(book->feed, ret + n, room - n);
     }
     return n;
 }
 
-static void add_source(struct book *book, const struct book_state *state, size_t s,
-                       struct service_stats *ret)
+/* The booking of a book: what it reads, whatever from. */
+static void add_source(struct book *book, const struct book_state *state, struct service_stats *ret)
 {
     if (ret->sources_n == SOURCE_STATS_MAX)
         return;
     struct source_stat *stat = &ret->sources[ret->sources_n++];
     *stat = (struct source_stat){.up = state->rounds && !state->failing,
                                  .watermark = state->watermark,
-                                 .samples_total = s ? 0 : (int64_t)state->samples,
-                                 .bytes_total = s ? 0 : (int64_t)state->bytes,
-                                 .failures_total = s ? 0 : (int64_t)state->failures,
+                                 .samples_total = (int64_t)state->samples,
+                                 .bytes_total = (int64_t)state->bytes,
+                                 .failures_total = (int64_t)state->failures,
                                  .queue_depth = -1};
-    snprintf(stat->name, sizeof stat->name, "%s", book->sources[s]->id);
-    snprintf(stat->cluster, sizeof stat->cluster, "%s", book->cluster);
-    snprintf(stat->kind, sizeof stat->kind, "%s", source_kind_words[book->kinds[s]]);
+    snprintf(stat->name, sizeof stat->name, "%.120s", feed_name(book->feed));
+    snprintf(stat->cluster, sizeof stat->cluster, "%.60s", book->cluster);
+    snprintf(stat->kind, sizeof stat->kind, "%s", feed_kind(book->feed));
 }
 
 static void add_figure(struct service_stats *ret, const char *name, const char *help,
@@ -447,8 +425,8 @@ void collector_stats(struct collector *collector, struct service_stats *ret)
 {
     for (size_t i = 0; i < collector->books_n; i++) {
         struct book_state state = state_of(&collector->books[i]);
-        for (size_t s = 0; s < collector->books[i].sources_n; s++)
-            add_source(&collector->books[i], &state, s, ret);
+        add_source(&collector->books[i], &state, ret);
+        feed_stats(collector->books[i].feed, collector->books[i].cluster, ret);
     }
 #define X(name, help, of_state)                                                                    \
     for (size_t i = 0; i < collector->books_n; i++) {                                              \
@@ -465,4 +443,26 @@ bool collector_settings_changed(struct collector *collector)
     for (size_t i = 0; i < collector->books_n; i++)
         changed |= state_of(&collector->books[i]).settings_changed;
     return changed;
+}
+
+void collector_write(struct collector *collector, struct str tenant,
+                     const struct push_request *request, struct push_answer *ret)
+{
+    for (int exact = 1; exact >= 0; exact--)
+        for (size_t i = 0; i < collector->books_n; i++)
+            if (feed_receives(collector->books[i].feed, exact ? tenant : STR_NONE)) {
+                feed_write(collector->books[i].feed, request, ret);
+                return;
+            }
+    *ret = (struct push_answer){.status = 404};
+    snprintf(ret->text, sizeof ret->text,
+             "nobody receives samples here: a source of kind remote-write is missing");
+}
+
+bool collector_is_live(const struct collector *collector)
+{
+    for (size_t i = 0; i < collector->books_n; i++)
+        if (!feed_is_live(collector->books[i].feed))
+            return false;
+    return collector->books_n > 0;
 }

@@ -21,6 +21,8 @@
 #include "serve/log.h"
 #include "serve/serve_config.h"
 #include "serve/writer.h"
+#include "source/live.h"
+#include "source/push.h"
 
 #define COLLECTOR_REST 20
 #define COLLECTOR_BACKOFF_MAX_MS ((time_ms)5 * 60 * 1000)
@@ -32,6 +34,7 @@ struct collector_options {
     struct config *config;
     const struct serve_config *serve;
     struct log *log;
+    struct live *live;                /* gets the latest values of what is scraped and pushed */
     void (*committed)(void *context); /* the ledger may have changed; any thread; may be NULL */
     void *context;
 };
@@ -48,6 +51,10 @@ void collector_stop(struct collector *collector);
 size_t collector_checks(struct collector *collector, struct health_check *ret, size_t room);
 /* Appends sources and figures. */
 void collector_stats(struct collector *collector, struct service_stats *ret);
+/* What a sender of remote write gets; tenant: the name of its token, "" without one. */
+void collector_write(struct collector *collector, struct str tenant,
+                     const struct push_request *request, struct push_answer *ret);
+bool collector_is_live(const struct collector *collector); /* all books tell the latest values */
 /* Were hours booked with other settings than the configuration's? */
 bool collector_settings_changed(struct collector *collector);
 

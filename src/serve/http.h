@@ -153,7 +153,7 @@ struct http_event {
 };
 
 struct http_options {
-    const char *listen; /* "127.0.0.1:9300", "[::1]:9300", ":9300" (all addresses); port 0: any */
+    const char *listen; /* "127.0.0.1:9475", "[::1]:9475", ":9475" (all addresses); port 0: any */
     const char *const *hosts; /* names under which the server is asked, beside its own address */
     size_t hosts_n;
     const struct http_limits *limits; /* copied; NULL: defaults */

@@ -15,10 +15,11 @@ const char *const source_kind_words[SOURCE_KINDS] = {
 #define EVERY_MIN_MS 1000
 #define RETRIES_MAX 100
 #define TEAMS_MAX 10000
+#define JOURNAL_CAP_MIN (256ull << 20)
 
 /* ---- values ---- */
 
-enum value_kind { VALUE_TEXT, VALUE_PATH, VALUE_DURATION, VALUE_COUNT, VALUE_BOOL, VALUE_OWN };
+enum value_kind { VALUE_TEXT, VALUE_PATH, VALUE_DURATION, VALUE_BOOL, VALUE_OWN };
 
 /* What a section is read into. */
 struct reading {
@@ -78,19 +79,12 @@ static enum err read_key(struct reading *reading, const struct key *key, void *b
                          struct config_node node, struct error *err)
 {
     void *at = (char *)base + key->at;
-    int64_t number;
-    enum err code;
     switch (key->kind) {
     case VALUE_TEXT:
     case VALUE_PATH:
         return read_text(reading, node, key->kind == VALUE_PATH, at, err);
     case VALUE_DURATION:
         return config_as_duration(node, 0, at, err);
-    case VALUE_COUNT:
-        code = config_as_int(node, 0, INT64_MAX, &number, err);
-        if (!code)
-            *(size_t *)at = (size_t)number;
-        return code;
     case VALUE_BOOL:
         return config_as_bool(node, at, err);
     case VALUE_OWN:
@@ -228,9 +222,37 @@ static enum err read_teams(struct reading *reading, struct config_node node, str
     return code;
 }
 
+/* "16GiB", "500MB", bytes. */
+static enum err read_journal_cap(struct reading *reading, struct config_node node,
+                                 struct error *err)
+{
+    static const struct {
+        const char *unit;
+        uint64_t bytes;
+    } units[] = {{"MB", 1000000},     {"GB", 1000000000},  {"TB", 1000000000000},
+                 {"MiB", 1ull << 20}, {"GiB", 1ull << 30}, {"TiB", 1ull << 40}};
+    struct str text = config_text(node);
+    size_t digits = 0;
+    long long number;
+    while (digits < text.n && text.p[digits] >= '0' && text.p[digits] <= '9')
+        digits++;
+    struct str unit = {text.p + digits, text.n - digits};
+    if (str_to_i64((struct str){text.p, digits}, &number) && number > 0 && number < 1000000)
+        for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+            if (str_eq(unit, str_of(units[i].unit)) &&
+                (uint64_t)number * units[i].bytes >= JOURNAL_CAP_MIN) {
+                reading->serve->journal_cap_bytes = (uint64_t)number * units[i].bytes;
+                return ERR_OK;
+            }
+    return config_error(node, err, "'%.*s' is no size: write it as 16GiB or 500MB, 256MiB at least",
+                        STR_ARG(text));
+}
+
 #define SERVE_AT(field) offsetof(struct serve_config, field)
 static const struct key serve_keys[] = {
     {"db", VALUE_PATH, SERVE_AT(db), NULL},
+    {"journal", VALUE_PATH, SERVE_AT(journal), NULL},
+    {"journal_cap", VALUE_OWN, 0, read_journal_cap},
     {"listen", VALUE_TEXT, SERVE_AT(listen), NULL},
     {"hosts", VALUE_OWN, 0, read_hosts},
     {"tls", VALUE_OWN, 0, read_tls},
@@ -285,6 +307,55 @@ static enum err read_files(struct reading *reading, struct config_node node, str
     return read_texts(reading, node, true, &reading->source->files, &reading->source->files_n, err);
 }
 
+static enum err read_targets(struct reading *reading, struct config_node node, struct error *err)
+{
+    return read_texts(reading, node, false, &reading->source->targets, &reading->source->targets_n,
+                      err);
+}
+
+static enum err read_labels(struct reading *reading, struct config_node node, struct error *err)
+{
+    struct arena *arena = &reading->serve->arena;
+    if (config_kind(node) != CONFIG_MAP)
+        return config_error(node, err, "labels is a mapping, such as {node: gpu-1}");
+    size_t n = config_count(node);
+    struct label *labels = arena_alloc(arena, (n + 1) * sizeof *labels);
+    for (size_t i = 0; i < n; i++) {
+        struct config_node value, key = config_pair(node, i, &value);
+        struct str text;
+        enum err code = config_as_text(value, &text, err);
+        if (code)
+            return code;
+        labels[i] = (struct label){str_keep(arena, config_text(key)), str_keep(arena, text)};
+    }
+    reading->source->labels = labels;
+    reading->source->labels_n = n;
+    return ERR_OK;
+}
+
+static enum err read_exporters(struct reading *reading, struct config_node node, struct error *err)
+{
+    if (!str_eq(config_text(node), STR("kubernetes")))
+        return config_error(node, err, "exporters is kubernetes, or left out");
+    reading->source->from_kube = true;
+    return ERR_OK;
+}
+
+static enum err read_drop(struct reading *reading, struct config_node node, struct error *err)
+{
+    const char **texts;
+    size_t n;
+    enum err code = read_texts(reading, node, false, &texts, &n, err);
+    if (code)
+        return code;
+    struct str *drop = arena_alloc(&reading->serve->arena, (n + 1) * sizeof *drop);
+    for (size_t i = 0; i < n; i++)
+        drop[i] = str_of(texts[i]);
+    reading->source->drop = drop;
+    reading->source->drop_n = n;
+    return ERR_OK;
+}
+
 /* The kind is read before the other keys, which depend on it. */
 static enum err skip(struct reading *reading, struct config_node node, struct error *err)
 {
@@ -308,18 +379,22 @@ static enum err read_book(struct reading *reading, struct config_node node, stru
     {                                                                                              \
         "book", VALUE_OWN, 0, read_book                                                            \
     }
+#define LOGIN_KEYS                                                                                 \
+    {"bearer_token_file", VALUE_PATH, SOURCE_AT(prometheus.bearer_token_file), NULL},              \
+        {"user", VALUE_TEXT, SOURCE_AT(prometheus.user), NULL},                                    \
+        {"password_file", VALUE_PATH, SOURCE_AT(prometheus.password_file), NULL},                  \
+        {"client_cert", VALUE_PATH, SOURCE_AT(prometheus.client_cert), NULL},                      \
+        {"client_key", VALUE_PATH, SOURCE_AT(prometheus.client_key), NULL},                        \
+        {"ca_file", VALUE_PATH, SOURCE_AT(prometheus.ca_file), NULL},                              \
+        {"insecure", VALUE_BOOL, SOURCE_AT(prometheus.insecure), NULL},                            \
+        {"headers", VALUE_OWN, 0, read_headers},                                                   \
+    {                                                                                              \
+        "proxy", VALUE_TEXT, SOURCE_AT(prometheus.proxy), NULL                                     \
+    }
 static const struct key prometheus_keys[] = {
     SOURCE_KEYS,
+    LOGIN_KEYS,
     {"url", VALUE_TEXT, SOURCE_AT(prometheus.url), NULL},
-    {"bearer_token_file", VALUE_PATH, SOURCE_AT(prometheus.bearer_token_file), NULL},
-    {"user", VALUE_TEXT, SOURCE_AT(prometheus.user), NULL},
-    {"password_file", VALUE_PATH, SOURCE_AT(prometheus.password_file), NULL},
-    {"client_cert", VALUE_PATH, SOURCE_AT(prometheus.client_cert), NULL},
-    {"client_key", VALUE_PATH, SOURCE_AT(prometheus.client_key), NULL},
-    {"ca_file", VALUE_PATH, SOURCE_AT(prometheus.ca_file), NULL},
-    {"insecure", VALUE_BOOL, SOURCE_AT(prometheus.insecure), NULL},
-    {"headers", VALUE_OWN, 0, read_headers},
-    {"proxy", VALUE_TEXT, SOURCE_AT(prometheus.proxy), NULL},
     {"matcher", VALUE_TEXT, SOURCE_AT(prometheus.matcher), NULL},
     {"api", VALUE_OWN, 0, read_api},
 };
@@ -328,15 +403,45 @@ static const struct key kube_json_keys[] = {
     {"files", VALUE_OWN, 0, read_files},
 };
 
+static const struct key scrape_keys[] = {
+    SOURCE_KEYS,
+    LOGIN_KEYS,
+    {"targets", VALUE_OWN, 0, read_targets},
+    {"files", VALUE_OWN, 0, read_files},
+    {"exporters", VALUE_OWN, 0, read_exporters},
+    {"labels", VALUE_OWN, 0, read_labels},
+    {"job", VALUE_TEXT, SOURCE_AT(job), NULL},
+    {"scheme", VALUE_TEXT, SOURCE_AT(scheme), NULL},
+    {"path", VALUE_TEXT, SOURCE_AT(path), NULL},
+    {"interval", VALUE_DURATION, SOURCE_AT(interval_ms), NULL},
+    {"timeout", VALUE_DURATION, SOURCE_AT(timeout_ms), NULL},
+};
+static const struct key remote_write_keys[] = {
+    SOURCE_KEYS,
+    {"tenant", VALUE_TEXT, SOURCE_AT(tenant), NULL},
+    {"replica_labels", VALUE_OWN, 0, read_drop},
+};
+static const struct key kubernetes_keys[] = {
+    SOURCE_KEYS,
+    {"kubeconfig", VALUE_PATH, SOURCE_AT(login.kubeconfig), NULL},
+    {"context", VALUE_TEXT, SOURCE_AT(login.context), NULL},
+    {"allow_exec", VALUE_BOOL, SOURCE_AT(login.allow_exec), NULL},
+};
+
+#define KIND(table, key)                                                                           \
+    {                                                                                              \
+        table, sizeof table / sizeof *table, key                                                   \
+    }
 static const struct kind_keys {
     const struct key *keys;
     size_t n;
-    const char *needs; /* a key that must be there */
+    const char *needs; /* a key that must be there; NULL: none */
 } kinds[SOURCE_KINDS] = {
-    [SOURCE_KIND_PROMETHEUS] = {prometheus_keys, sizeof prometheus_keys / sizeof *prometheus_keys,
-                                "url"},
-    [SOURCE_KIND_KUBE_JSON] = {kube_json_keys, sizeof kube_json_keys / sizeof *kube_json_keys,
-                               "files"},
+    [SOURCE_KIND_PROMETHEUS] = KIND(prometheus_keys, "url"),
+    [SOURCE_KIND_KUBE_JSON] = KIND(kube_json_keys, "files"),
+    [SOURCE_KIND_SCRAPE] = KIND(scrape_keys, NULL),
+    [SOURCE_KIND_REMOTE_WRITE] = KIND(remote_write_keys, NULL),
+    [SOURCE_KIND_KUBERNETES] = KIND(kubernetes_keys, NULL),
 };
 
 static enum err kind_of(struct config_node entry, enum source_kind *ret, struct error *err)
@@ -362,7 +467,7 @@ static enum err kind_of(struct config_node entry, enum source_kind *ret, struct 
 
 static enum err read_source(struct reading *reading, struct config_node entry, struct error *err)
 {
-    struct source_config source = {.cluster = "", .at = entry};
+    struct source_config source = {.cluster = "", .tenant = "", .at = entry};
     reading->source = &source;
     if (config_kind(entry) != CONFIG_MAP)
         return config_error(entry, err,
@@ -375,7 +480,11 @@ static enum err read_source(struct reading *reading, struct config_node entry, s
     code = read_section(reading, entry, kind->keys, kind->n, &source, err);
     if (code)
         return code;
-    if (config_kind(config_get(entry, str_of(kind->needs))) == CONFIG_NOTHING)
+    if (source.kind == SOURCE_KIND_SCRAPE && !source.targets_n && !source.files_n &&
+        !source.from_kube)
+        return config_error(
+            entry, err, "a source of kind scrape needs targets, files, or exporters: kubernetes");
+    if (kind->needs && config_kind(config_get(entry, str_of(kind->needs))) == CONFIG_NOTHING)
         return config_error(entry, err, "a source of kind %s needs %s",
                             source_kind_words[source.kind], kind->needs);
     if (!source.book)
@@ -421,12 +530,45 @@ void serve_config_add(struct serve_config *serve, const struct source_config *so
     mem_push(serve->sources, serve->sources_n, serve->sources_room, *source);
 }
 
-enum err serve_config_finish(const struct serve_config *serve, struct error *err)
+/* One receiver for a tenant, one Kubernetes API for a cluster. */
+static enum err check_pairs(const struct serve_config *serve, struct error *err)
+{
+    for (size_t i = 0; i < serve->sources_n; i++)
+        for (size_t k = 0; k < i; k++) {
+            const struct source_config *a = &serve->sources[k], *b = &serve->sources[i];
+            if (a->kind != b->kind)
+                continue;
+            if (a->kind == SOURCE_KIND_REMOTE_WRITE && strcmp(a->tenant, b->tenant) == 0)
+                return config_error(b->at, err,
+                                    "another receiver takes these samples: give each the name of "
+                                    "a token as tenant");
+            if (strcmp(a->book, b->book) != 0)
+                continue;
+            if (a->kind == SOURCE_KIND_KUBERNETES || a->kind == SOURCE_KIND_REMOTE_WRITE)
+                return config_error(b->at, err, "a second source of kind %s for this cluster",
+                                    source_kind_words[b->kind]);
+            if (strcmp(a->cluster, b->cluster) != 0)
+                return config_error(b->at, err, "clusters '%s' and '%s' in one book", a->cluster,
+                                    b->cluster);
+        }
+    return ERR_OK;
+}
+
+enum err serve_config_finish(struct serve_config *serve, struct error *err)
 {
     if (!serve->db)
         return error_set(err, ERR_CONFIG,
                          "no database is named: give --db FILE, or serve: {db: FILE} in the "
                          "configuration");
+    if (!serve->journal) {
+        struct strbuf path = {0};
+        strbuf_addf(&path, "%s.journal", serve->db);
+        serve->journal = str_keep(&serve->arena, strbuf_str(&path)).p;
+        strbuf_release(&path);
+    }
+    enum err code = check_pairs(serve, err);
+    if (code)
+        return code;
     size_t books = 0;
     for (size_t i = 0; i < serve->sources_n; i++) {
         bool seen = false;

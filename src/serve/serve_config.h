@@ -10,6 +10,7 @@
 #include "serve/alert.h"
 #include "serve/http.h"
 #include "serve/log.h"
+#include "source/kube_access.h"
 #include "source/prometheus.h"
 
 #define SERVE_LISTEN "127.0.0.1:9475"
@@ -21,7 +22,10 @@
 /* X(ID, "kind"): what may stand under `kind:` of a source */
 #define SOURCE_KIND_TABLE(X)                                                                       \
     X(PROMETHEUS, "prometheus")                                                                    \
-    X(KUBE_JSON, "kube-json")
+    X(KUBE_JSON, "kube-json")                                                                      \
+    X(SCRAPE, "scrape")                                                                            \
+    X(REMOTE_WRITE, "remote-write")                                                                \
+    X(KUBERNETES, "kubernetes")
 enum source_kind {
 #define X(id, word) SOURCE_KIND_##id,
     SOURCE_KIND_TABLE(X)
@@ -33,16 +37,29 @@ extern const char *const source_kind_words[SOURCE_KINDS];
 /* An entry of `sources:`. */
 struct source_config {
     enum source_kind kind;
-    const char *cluster;   /* "" none: labels say it */
-    const char *book;      /* of the store; unless given the cluster's name */
-    struct config_node at; /* for errors; nothing: the command line */
-    struct prometheus_options prometheus;
-    const char **files; /* kube-json */
+    const char *cluster;                  /* "" none: labels say it */
+    const char *book;                     /* of the store; unless given the cluster's name */
+    struct config_node at;                /* for errors; nothing: the command line */
+    struct prometheus_options prometheus; /* of scrapes: how to log in */
+    const char **files;                   /* kube-json; scrape: in the form of file_sd */
     size_t files_n;
+    const char **targets; /* scrape: "host:port" */
+    size_t targets_n;
+    const char *job, *scheme, *path;
+    time_ms interval_ms, timeout_ms; /* 0: the scraper's */
+    struct label *labels;            /* of the targets */
+    size_t labels_n;
+    bool from_kube;     /* scrape: the exporter pods that the cluster's `kubernetes` finds too */
+    const char *tenant; /* remote-write: the token's name; "" every token */
+    struct str *drop;   /* labels that tell replicas apart; NULL: the usual ones */
+    size_t drop_n;
+    struct kube_access_options login; /* kubernetes */
 };
 
 struct serve_config {
-    const char *db; /* NULL: not given */
+    const char *db;      /* NULL: not given */
+    const char *journal; /* folder of what has no history elsewhere; NULL: beside the database */
+    uint64_t journal_cap_bytes; /* of each cluster; 0: the journal's */
     const char *listen;
     const char **hosts;
     size_t hosts_n;
@@ -65,7 +82,8 @@ enum err serve_config_read(struct config *config, struct serve_config *ret, stru
 void serve_config_release(struct serve_config *serve);
 /* A source that the command line names. Keeps the struct, not its texts. */
 void serve_config_add(struct serve_config *serve, const struct source_config *source);
-/* What does not depend on one section alone: a database, at least one source, books that fit. */
-enum err serve_config_finish(const struct serve_config *serve, struct error *err);
+/* What does not depend on one section alone: a database, the journal's place beside it, books that
+ * fit together. */
+enum err serve_config_finish(struct serve_config *serve, struct error *err);
 
 #endif

@@ -15,6 +15,7 @@
 #include "serve/alerter.h"
 #include "serve/api.h"
 #include "serve/collector.h"
+#include "serve/live_view.h"
 #include "serve/notify.h"
 #include "serve/writer.h"
 
@@ -26,6 +27,7 @@ struct service {
     struct service_setup setup;
     struct log log;
     struct writer *writer;
+    struct live *live;
     struct api *api;
     struct http_server *server;
     pthread_rwlock_t lock; /* of what follows: callbacks read it */
@@ -78,6 +80,14 @@ static void add_figure(struct service_stats *ret, const char *name, const char *
             (struct service_figure){.name = name, .help = help, .value = value};
 }
 
+static int by_name(const void *a, const void *b)
+{
+    const struct service_figure *left = a, *right = b;
+    int order = strcmp(left->name, right->name);
+    return order ? order : strcmp(left->label_value, right->label_value);
+}
+
+/* Alike names stand together. */
 static void stats(void *context, struct service_stats *ret)
 {
     struct service *service = context;
@@ -105,6 +115,40 @@ static void stats(void *context, struct service_stats *ret)
                (double)failed);
     add_figure(ret, "gputally_config_last_reload_successful", "0 where the last one was refused.",
                !refused);
+    if (ret->figures_n)
+        qsort(ret->figures, ret->figures_n, sizeof *ret->figures, by_name);
+}
+
+static void gpus(void *context, gpu_now_fn each, void *to)
+{
+    struct service *service = context;
+    live_view(service->live, each, to);
+}
+
+/* POST /api/v1/write: remote write. */
+static void receive(void *context, const struct http_request *request, struct http_answer *answer)
+{
+    struct service *service = context;
+    struct push_request push = {.tenant = request->access->identity,
+                                .content_encoding = http_header(request, "Content-Encoding"),
+                                .content_type = http_header(request, "Content-Type"),
+                                .version =
+                                    http_header(request, "X-Prometheus-Remote-Write-Version"),
+                                .body = request->body};
+    struct push_answer got = {
+        .status = 503, .retry_after_s = 5, .text = "reading its configuration"};
+    pthread_rwlock_rdlock(&service->lock);
+    if (service->collector)
+        collector_write(service->collector, push.tenant, &push, &got);
+    pthread_rwlock_unlock(&service->lock);
+    answer->status = got.status;
+    answer->content_type = "text/plain; charset=utf-8";
+    strbuf_add(&answer->body, str_of(got.text));
+    if (got.retry_after_s) {
+        char seconds[16];
+        snprintf(seconds, sizeof seconds, "%d", got.retry_after_s);
+        http_answer_header(answer, "Retry-After", str_keep(request->arena, str_of(seconds)));
+    }
 }
 
 static void on_request(void *context, const struct http_event *event)
@@ -165,6 +209,7 @@ static enum err make_collector(struct service *service, const struct service_set
                                         .config = setup->config,
                                         .serve = &setup->serve,
                                         .log = &service->log,
+                                        .live = service->live,
                                         .committed = committed,
                                         .context = service};
     return collector_new(&options, ret, err);
@@ -192,8 +237,16 @@ static enum err make_server(struct service *service, struct error *err)
     struct api_options api = {.db = serve->db,
                               .settings = api_settings_of(&service->setup, NULL),
                               .context = service,
+                              .gpus = collector_is_live(service->collector) ? gpus : NULL,
                               .checks = checks,
                               .stats = stats};
+    struct http_route write_route = {.pattern = "/api/v1/write",
+                                     .methods = HTTP_BIT(HTTP_POST),
+                                     .scope = SCOPE_WRITE,
+                                     .body_max = PUSH_BODY_MAX,
+                                     .handle = receive,
+                                     .unseen = true,
+                                     .context = service};
     struct http_options http = {.listen = serve->listen,
                                 .hosts = serve->hosts,
                                 .hosts_n = serve->hosts_n,
@@ -218,6 +271,7 @@ static enum err make_server(struct service *service, struct error *err)
     }
     api_routes(service->api, service->server);
     assets_routes(service->server);
+    http_route_add(service->server, &write_route);
     return http_server_start(service->server, err);
 }
 
@@ -244,6 +298,7 @@ static enum err start(struct service *service, struct error *err)
     struct collector *collector = NULL;
     struct thresholds thresholds;
     service->writer = writer_new(service->setup.serve.db);
+    service->live = live_new();
     enum err code = thresholds_read(service->setup.config, &thresholds, err);
     if (!code)
         code = make_collector(service, &service->setup, &collector, err);
@@ -311,6 +366,7 @@ static void stop(struct service *service)
     http_server_stop(service->server, HTTP_GRACE_MS);
     api_free(service->api);
     writer_free(service->writer);
+    live_free(service->live);
     service->options->unload(&service->setup);
     pthread_rwlock_destroy(&service->lock);
 }

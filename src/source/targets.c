@@ -31,7 +31,7 @@ void found_add(struct found *found, struct str address, const struct label *labe
     *kept = (struct target_found){str_keep(&found->arena, address), copies, n};
 }
 
-void found_release(struct found *found)
+void target_found_release(struct found *found)
 {
     arena_release(&found->arena);
     free(found->targets);
@@ -46,13 +46,13 @@ static void job_release(struct job *job)
     http_site_free(job->public.site);
     free(job->scheme);
     free(job->path);
-    found_release(&job->fixed);
+    target_found_release(&job->fixed);
     for (size_t i = 0; i < job->patterns_n; i++)
         pattern_release(&job->patterns[i]);
     free(job->patterns);
     for (size_t i = 0; i < job->providers_n; i++) {
         free(job->providers[i].name);
-        found_release(&job->providers[i].found);
+        target_found_release(&job->providers[i].found);
     }
     free(job->providers);
 }
@@ -192,7 +192,7 @@ enum err targets_set(struct targets *targets, const char *name, const char *prov
         return error_set(err, ERR_NOT_FOUND, "no scrape job has the name %s", name);
     }
     struct provider *provider = provider_named(job, provider_name);
-    found_release(&provider->found);
+    target_found_release(&provider->found);
     for (size_t i = 0; i < n && provider->found.n < TARGETS_MAX; i++) {
         if (address_is_good(found[i].address))
             found_add(&provider->found, found[i].address, found[i].labels, found[i].labels_n);

@@ -92,7 +92,7 @@ static enum err read_file(const char *path, struct found *ret, struct error *err
     if (e == ERR_OK)
         *ret = found;
     else
-        found_release(&found);
+        target_found_release(&found);
     return e;
 }
 
@@ -100,7 +100,7 @@ static void file_release(struct listed_file *file)
 {
     free(file->path);
     free(file->bad);
-    found_release(&file->found);
+    target_found_release(&file->found);
 }
 
 static struct listed_file *file_at(struct pattern *pattern, const char *path)
@@ -134,7 +134,7 @@ static bool look_at_file(struct listed_file *file)
         file->bad = str_dup(str_of(err.text));
         return false;
     }
-    found_release(&file->found);
+    target_found_release(&file->found);
     file->found = found;
     return true;
 }

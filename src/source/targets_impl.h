@@ -19,7 +19,7 @@ struct found {
     size_t n, room;
 };
 void found_add(struct found *found, struct str address, const struct label *labels, size_t n);
-void found_release(struct found *found);
+void target_found_release(struct found *found);
 
 /* A file of targets, as it was when it was read last. */
 struct listed_file {
