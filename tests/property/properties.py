@@ -25,8 +25,9 @@ import servers  # noqa: E402
 from fleetsim import units  # noqa: E402
 from fleetsim.ledger import CATEGORIES  # noqa: E402
 
-SCENARIOS = ("mixed", "mig", "timeslice", "gaps", "churn", "nolabels", "blanks", "twoclusters", "unhealthy", "inference")
+SCENARIOS = ("mixed", "mig", "timeslice", "gaps", "churn", "nolabels", "blanks", "twoclusters", "unhealthy", "inference", "cpubound")
 HOURS = 6
+HOUR_KINDS = ("machine", "workload", "namespace")
 STEP_S = 60
 TIMEOUT_S = 300
 
@@ -48,6 +49,7 @@ class Round:
         self.facts = self.facts[:self.facts.index("--window")]
         self.window = fleets.window(self.folder)
         self.whole = self.export(["--openmetrics", self.metrics])
+        self.hours = {kind: self.export_hours(kind, ["--openmetrics", self.metrics]) for kind in HOUR_KINDS}
 
     def path(self, name):
         return os.path.join(self.work, name)
@@ -63,6 +65,19 @@ class Round:
         """The ledger from a source."""
         facts = [] if source[0] == "--db" else self.facts
         return self.run(["export", "ledger", *source, *facts, "--window", self.window, *more, "--output", "csv"])
+
+    def export_hours(self, kind, source, more=()):
+        """Hours beside the ledger, in order of their text."""
+        facts = [] if source[0] == "--db" else self.facts
+        return sorted(self.run(["export", "hours", kind, *source, *facts, "--window", self.window, *more]).splitlines())
+
+    def same_hours(self, what, source, more=(), against=None):
+        """They are those of the first run, or of another one that is given."""
+        for kind, expected in (against or self.hours).items():
+            got = self.export_hours(kind, source, more)
+            differ = sorted(set(got) ^ set(expected))
+            if differ or got != expected:
+                raise Failed(f"{what}: {kind} hours differ: {differ[:4]}")
 
     def collect(self, database, window=None, source=None, more=()):
         self.run(["collect", *(source or ["--openmetrics", self.metrics]), *self.facts,
@@ -112,6 +127,7 @@ def slices(r):
     """Any length of slices gives the same ledger."""
     for hours in (1, r.rng.randrange(2, HOURS)):
         r.same(r.export(["--openmetrics", r.metrics], more=["--slice", f"{hours}h"]), f"--slice {hours}h")
+    r.same_hours("--slice 1h", ["--openmetrics", r.metrics], ["--slice", "1h"])
 
 
 def threads(r):
@@ -119,6 +135,7 @@ def threads(r):
     for count in (1, 2, r.rng.randrange(3, 9)):
         r.same(r.export(["--openmetrics", r.metrics], more=["--threads", str(count)]),
                f"--threads {count}")
+    r.same_hours("--threads 3", ["--openmetrics", r.metrics], ["--threads", "3"])
 
 
 def order(r):
@@ -136,6 +153,7 @@ def order(r):
             file.write("# EOF\n")
         source += ["--openmetrics", path]
     r.same(r.export(source), f"shuffled lines in {count} files")
+    r.same_hours(f"shuffled lines in {count} files", source)
 
 
 def runs(r):
@@ -147,10 +165,12 @@ def runs(r):
     for a, b in zip(edges, edges[1:]):
         r.collect(database, span(a, b))
     r.same(r.export(["--db", database]), f"runs cut at hours {cuts}")
+    r.same_hours(f"runs cut at hours {cuts}", ["--db", database])
     r.collect(database)
     r.same(r.export(["--db", database]), "one more run over everything")
     r.collect(database, more=["--rebook"])
     r.same(r.export(["--db", database]), "booked again")
+    r.same_hours("booked again", ["--db", database])
 
 
 def overlapping(r):
@@ -182,6 +202,7 @@ def kill(r):
             killed += 1
     r.collect(database, more=["--slice", "1h"])
     r.same(r.export(["--db", database]), f"killed {killed} times")
+    r.same_hours(f"killed {killed} times", ["--db", database])
 
 
 def server(r):
@@ -192,6 +213,10 @@ def server(r):
         source = ["--prometheus", url]
         r.same(r.export(source), "from a Prometheus")
         r.same(r.export(source, more=["--slice", "2h"]), "from a Prometheus in slices of 2 h")
+        # A server's sums have no first five minutes of a host, so that they are compared with themselves.
+        sums = {kind: r.export_hours(kind, source) for kind in HOUR_KINDS}
+        r.same_hours("from a Prometheus in slices of 2 h", source, ["--slice", "2h"], sums)
+        r.same_hours("from a Prometheus", source, [], {kind: r.hours[kind] for kind in ("workload", "namespace")})
         database = r.path("server.db")
         process = subprocess.Popen([r.binary, "collect", *source, *r.facts, "--window", r.window, "--db", database,
                                     "--slice", "1h"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -200,6 +225,7 @@ def server(r):
         process.wait()
         r.collect(database, source=source)
         r.same(r.export(["--db", database]), "from a Prometheus, killed")
+        r.same_hours("from a Prometheus, killed", ["--db", database], [], sums)
         front_source = ["--prometheus", url, "--prometheus-api", "query"]
         r.same(r.export(front_source), "from a Prometheus by range selectors")
 
