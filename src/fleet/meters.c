@@ -5,8 +5,10 @@
 
 #include "fleet/intake_data.h"
 
-#define VALUE_MAX 9e18 /* of the kept unit */
-#define SUM_MAX INT64_C(2000000000000000000)
+/* Of the kept unit; what is above is no measurement. Sums of an hour stay far below 2^63. */
+#define COUNTER_MAX 1e17
+#define GAUGE_MAX 1e10
+#define SUM_MAX INT64_C(100000000000000000)
 
 /* The bin of a slot, made where it is not there; mostly the last. */
 static struct load_bin *bin_of(struct meter *meter, int64_t slot)
@@ -57,7 +59,8 @@ static void add_reading(struct meter *meter, time_ms t, int64_t v)
                 at = mid;
         }
         if (meter->readings[at].t == t) {
-            meter->readings[at].sum += v;
+            if (meter->readings[at].sum < SUM_MAX)
+                meter->readings[at].sum += v;
             meter->readings[at].series++;
             return;
         }
@@ -138,11 +141,12 @@ void load_append(struct load_series *series, bool in_order, time_ms until, const
 {
     const struct load_name *name = series->meter->name;
     bool gauge = load_is_gauge(name->load);
+    double most = gauge ? GAUGE_MAX : COUNTER_MAX;
     if (in_order)
         pthread_mutex_lock(&series->meter->lock);
     for (size_t i = 0; i < n; i++) {
         double scaled = v[i] * name->scale;
-        if (!(scaled >= 0 && scaled < VALUE_MAX) || !time_is_sane(t[i]))
+        if (!(scaled >= 0 && scaled < most) || !time_is_sane(t[i]))
             continue; /* stale markers are no numbers either */
         series->taken++;
         struct load_sample sample = {t[i], (int64_t)(scaled + 0.5)};

@@ -51,7 +51,12 @@ static struct pod_host_request *host_request(struct pod *pod, name_t container)
     return &pod->host[pod->host_n - 1];
 }
 
-#define HOST_VALUE_MAX 1e15 /* bytes or 1/1000 CPU; more is garbage */
+#define HOST_VALUE_MAX 1e13 /* bytes or 1/1000 CPU; more is garbage */
+
+static int64_t sane_amount(int64_t amount)
+{
+    return amount > 0 && amount <= (int64_t)HOST_VALUE_MAX ? amount : -1;
+}
 
 /* CPU and memory; false: the record is of another resource. */
 static bool read_host_request(struct facts *facts, struct pod *pod, const struct record *record,
@@ -331,8 +336,8 @@ static void read_object(struct facts *facts, const struct object_pod *object)
     for (uint32_t i = 0; i < object->host_n; i++) {
         struct pod_host_request *host = host_request(pod, object->host[i].container);
         if (host) {
-            host->mcpu = object->host[i].mcpu;
-            host->memory_bytes = object->host[i].memory_bytes;
+            host->mcpu = sane_amount(object->host[i].mcpu);
+            host->memory_bytes = sane_amount(object->host[i].memory_bytes);
         }
     }
     pod->object_finished = object->finished;

@@ -14,6 +14,13 @@ static int64_t most(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+/* Both -1 where nothing counts. */
+static void add_count(int64_t *sum, int64_t more)
+{
+    if (more >= 0 && __builtin_add_overflow(most(*sum, 0), more, sum))
+        *sum = INT64_MAX;
+}
+
 static bool take_machines(void *context, const struct machine_hour *hours, size_t n)
 {
     struct reading *reading = context;
@@ -65,10 +72,8 @@ static bool take_workloads(void *context, const struct workload_hour *hours, siz
         load->kv += hour->kv;
         load->kv_seen_ms += hour->kv_seen_ms;
         load->kv_max = most(load->kv_max, hour->kv_max);
-        if (hour->requests >= 0)
-            load->requests = most(load->requests, 0) + hour->requests;
-        if (hour->tokens >= 0)
-            load->tokens = most(load->tokens, 0) + hour->tokens;
+        add_count(&load->requests, hour->requests);
+        add_count(&load->tokens, hour->tokens);
         if (hour->running_ms > 0 || hour->waiting_ms > 0 || hour->requests > 0 || hour->tokens > 0)
             load->served_until = most(load->served_until, hour->hour + HOUR_MS);
     }

@@ -223,7 +223,7 @@ int64_t load_book_count(const struct load_book *book, time_ms hour, name_t clust
     for (int64_t slot = first; list && slot < first + LOAD_SLOTS_AN_HOUR; slot++) {
         const struct load_bin *bin = load_list_bin(list, slot);
         if (bin)
-            sum = (sum < 0 ? 0 : sum) + bin->sum;
+            sum = (sum < 0 ? 0 : sum) + bin->sum; /* 12 of at most 2e17 */
     }
     return sum;
 }

@@ -79,7 +79,7 @@ struct sweep {
 /* The levels rise by delta in [from, to) and fall again. */
 void sweep_add(struct sweep *sweep, struct span span, const int64_t delta[SWEEP_LEVELS]);
 typedef void (*sweep_fn)(void *context, time_ms hour, const int64_t most[SWEEP_LEVELS],
-                         const int64_t level_ms[SWEEP_LEVELS]);
+                         const wide_t level_ms[SWEEP_LEVELS]);
 /* A call for each hour of `hours`, in order. */
 void sweep_hours(struct sweep *sweep, struct span hours, sweep_fn each, void *context);
 void sweep_release(struct sweep *sweep);

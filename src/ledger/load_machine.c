@@ -71,7 +71,7 @@ static bool overlaps(const struct spans *spans, time_ms hour)
 }
 
 static void set_levels(void *context, time_ms hour, const int64_t most[SWEEP_LEVELS],
-                       const int64_t level_ms[SWEEP_LEVELS])
+                       const wide_t level_ms[SWEEP_LEVELS])
 {
     const struct filling *filling = context;
     struct machine_hour *out = hour_of(filling, hour);

@@ -30,7 +30,8 @@ void sweep_hours(struct sweep *sweep, struct span hours, sweep_fn each, void *co
     if (sweep->n)
         qsort(sweep->events, sweep->n, sizeof *sweep->events, by_time);
     for (time_ms hour = hours.from; hour < hours.to; hour += HOUR_MS) {
-        int64_t most[SWEEP_LEVELS] = {0}, level_ms[SWEEP_LEVELS] = {0};
+        int64_t most[SWEEP_LEVELS] = {0};
+        wide_t level_ms[SWEEP_LEVELS] = {0};
         for (time_ms t = hour; t < hour + HOUR_MS;) {
             for (; next < sweep->n && sweep->events[next].t <= t; next++)
                 for (int i = 0; i < SWEEP_LEVELS; i++)
@@ -40,7 +41,7 @@ void sweep_hours(struct sweep *sweep, struct span hours, sweep_fn each, void *co
                                 : hour + HOUR_MS;
             for (int i = 0; i < SWEEP_LEVELS; i++) {
                 most[i] = level[i] > most[i] ? level[i] : most[i];
-                level_ms[i] += level[i] * (until - t);
+                level_ms[i] += (wide_t)level[i] * (until - t);
             }
             t = until;
         }

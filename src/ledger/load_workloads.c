@@ -4,6 +4,13 @@
 
 #include "ledger/load_book.h"
 
+/* Garbage of many pods may add up to more than there are numbers. */
+static void add_capped(int64_t *sum, wide_t more)
+{
+    more += *sum;
+    *sum = more > INT64_MAX ? INT64_MAX : (int64_t)more;
+}
+
 /* ------------------------------------------------------------------ gauges */
 
 /* A gauge over one slot. */
@@ -69,7 +76,7 @@ static void add_level(const struct level levels[LOAD_SLOTS_AN_HOUR], int64_t *re
     for (int s = 0; s < LOAD_SLOTS_AN_HOUR; s++) {
         if (!levels[s].seen_ms)
             continue;
-        *ret_sum += (int64_t)levels[s].sum;
+        add_capped(ret_sum, levels[s].sum);
         *ret_most = levels[s].most > *ret_most ? levels[s].most : *ret_most;
         if (ret_seen)
             *ret_seen += levels[s].seen_ms;
@@ -99,7 +106,8 @@ static void add_serving(const struct load_book *book, const struct load_holder *
             const struct load_bin *bin = load_list_bin(list, first + s);
             if (!bin)
                 continue;
-            *sum = (*sum < 0 ? 0 : *sum) + bin->sum;
+            *sum = *sum < 0 ? 0 : *sum;
+            add_capped(sum, bin->sum);
             seen[s] = LOAD_SLOT_MS;
         }
     }
@@ -117,7 +125,7 @@ static void add_cpu(const struct load_book *book, const struct load_holder *hold
         const struct load_bin *bin = load_list_bin(list, slot);
         if (!bin)
             continue;
-        out->cpu_mcpu_ms += bin->sum; /* 1 us of a CPU is 1/1000 CPU for 1 ms */
+        add_capped(&out->cpu_mcpu_ms, bin->sum); /* 1 us of a CPU is 1/1000 CPU for 1 ms */
         out->cpu_seen_ms += LOAD_SLOT_MS;
         int64_t mean = bin->sum / LOAD_SLOT_MS;
         out->cpu_max_mcpu = mean > out->cpu_max_mcpu ? mean : out->cpu_max_mcpu;
@@ -280,7 +288,7 @@ struct filling {
 };
 
 static void put_hour(void *context, time_ms hour, const int64_t most[SWEEP_LEVELS],
-                     const int64_t level_ms[SWEEP_LEVELS])
+                     const wide_t level_ms[SWEEP_LEVELS])
 {
     const struct filling *filling = context;
     const struct space *space = filling->space;
@@ -297,7 +305,7 @@ static void put_hour(void *context, time_ms hour, const int64_t most[SWEEP_LEVEL
         .pending_pods = (int32_t)most[LEVEL_PENDING_PODS],
         .pending_gpus = most[LEVEL_PENDING_GPUS],
         .pending_largest = space->largest[(hour - filling->book->hours.from) / HOUR_MS],
-        .pending_gpu_ms = level_ms[LEVEL_PENDING_GPUS],
+        .pending_gpu_ms = (int64_t)level_ms[LEVEL_PENDING_GPUS],
     };
     if (out.gpu_pods || out.pending_pods || out.gpu_quota >= 0)
         mem_push(filling->batch->namespace_hours, filling->batch->namespace_hours_n,

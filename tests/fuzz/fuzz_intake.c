@@ -90,7 +90,15 @@ static const char *const label_names[] = {"UUID",
                                           "pci_bus_id",
                                           "err_code",
                                           "replicaset",
-                                          "job_name"};
+                                          "job_name",
+                                          "mode",
+                                          "cpu",
+                                          "device",
+                                          "key",
+                                          "effect",
+                                          "type",
+                                          "resourcequota",
+                                          "priority_class"};
 static const char *const words[] = {"a",
                                     "b",
                                     "c",
@@ -125,6 +133,14 @@ static const char *const words[] = {"a",
                                     "p4d.24xlarge",
                                     "aws:///x/i-1",
                                     "9973",
+                                    "idle",
+                                    "user",
+                                    "cpu",
+                                    "memory",
+                                    "hard",
+                                    "NoSchedule",
+                                    "requests.nvidia.com/gpu",
+                                    "DaemonSet",
                                     ""};
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
@@ -253,6 +269,41 @@ static void add_pod(struct program *program, struct intake *intake)
     intake_pod(intake, &pod);
 }
 
+/* What came later: quotas, what pods ask of hosts, and series that promise their order. */
+static void add_more(struct program *program, struct intake *intake)
+{
+    struct container_object container = {.name = word(program),
+                                         .mcpu = (int64_t)take(program) << 50,
+                                         .memory_bytes = (int64_t)take(program) << 50};
+    struct pod_object pod = {.cluster = word(program),
+                             .namespace = word(program),
+                             .name = word(program),
+                             .node = word(program),
+                             .phase = word(program),
+                             .priority_class = word(program),
+                             .created = stamp(program),
+                             .scheduled = stamp(program),
+                             .containers = &container,
+                             .containers_n = 1};
+    struct node_object node = {
+        .cluster = word(program), .name = word(program), .created = TIME_MIN, .tainted = true};
+    switch (take(program) % 4) {
+    case 0:
+        intake_quota(intake, word(program), word(program), word(program), take(program));
+        break;
+    case 1:
+        intake_pod(intake, &pod);
+        break;
+    case 2:
+        intake_node(intake, &node);
+        break;
+    default:
+        intake_in_order(intake, (struct span){FROM, FROM + 3 * HOUR_MS});
+        add_series(program, intake);
+        intake_in_any_order(intake);
+    }
+}
+
 static void run(struct program program, struct intake *intake)
 {
     while (program.p < program.end)
@@ -266,6 +317,9 @@ static void run(struct program program, struct intake *intake)
         case 2:
             intake_owner(intake, word(&program), word(&program), word(&program), word(&program),
                          word(&program), word(&program));
+            break;
+        case 3:
+            add_more(&program, intake);
             break;
         default:
             add_series(&program, intake);
