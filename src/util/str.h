@@ -50,7 +50,8 @@ struct strbuf {
 void strbuf_add(struct strbuf *buf, struct str s);
 void strbuf_addc(struct strbuf *buf, char c);
 void strbuf_addf(struct strbuf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void strbuf_addv(struct strbuf *buf, const char *format, va_list args);
+void strbuf_addv(struct strbuf *buf, const char *format, va_list args)
+    __attribute__((format(printf, 2, 0)));
 void strbuf_clear(struct strbuf *buf);
 void strbuf_release(struct strbuf *buf);
 static inline struct str strbuf_str(const struct strbuf *buf)
