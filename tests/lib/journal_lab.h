@@ -119,7 +119,7 @@ static void lab_on_samples(void *context, uint32_t number, const time_ms *t, con
         mem_reserve(seen->samples, seen->n, seen->room, 1);
         seen->samples[seen->n].series = number;
         seen->samples[seen->n++].t = t[i];
-        seen->wrong += v[i] != lab_value(number, t[i]);
+        seen->wrong += v[i] != lab_value(number, t[i]); /* looked at by lab_read */
     }
 }
 

@@ -12,7 +12,7 @@ enum { CALL_CREATE, CALL_WRITE, CALL_SYNC, CALL_COUNT };
 
 struct disk {
     int fail_from[CALL_COUNT], fail_to[CALL_COUNT]; /* calls by number, from 0 */
-    int calls[CALL_COUNT];
+    atomic_int calls[CALL_COUNT];
     int code;
     bool short_writes;
     atomic_int syncs;
@@ -21,7 +21,7 @@ struct disk {
 
 static bool fails(struct disk *disk, int call)
 {
-    int number = disk->calls[call]++;
+    int number = atomic_fetch_add(&disk->calls[call], 1);
     errno = disk->code;
     return number >= disk->fail_from[call] && number < disk->fail_to[call];
 }

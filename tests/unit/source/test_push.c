@@ -1,0 +1,346 @@
+/* What senders are answered: 2xx once it is on disk, 4xx for what they should drop, 5xx and 429 for
+ * what they should send again. */
+#include <errno.h>
+
+#include "../../lib/journal_lab.h"
+#include "source/push.h"
+#include "wire/protobuf.h"
+#include "wire/snappy_block.h"
+
+static time_ms lab_now(void *context)
+{
+    (void)context;
+    return LAB_T0;
+}
+
+struct receiver {
+    struct lab lab;
+    struct journal *journal;
+    struct push *push;
+    struct live *live;
+};
+
+static void receiver_begin(struct receiver *receiver, const struct journal_io *io,
+                           struct push_options options)
+{
+    static const struct label cluster[] = {{STR("cluster"), STR("prod")}};
+    lab_begin(&receiver->lab);
+    receiver->live = live_new();
+    receiver->journal =
+        lab_open(&receiver->lab, (struct journal_options){.io = io, .live = receiver->live});
+    struct push_route route = {
+        .tenant = STR("a"), .journal = receiver->journal, .labels = cluster, .labels_n = 1};
+    options.routes = &route;
+    options.routes_n = 1;
+    options.now = lab_now;
+    receiver->push = push_new(&options);
+}
+
+static void receiver_end(struct receiver *receiver)
+{
+    push_free(receiver->push);
+    journal_close(receiver->journal);
+    live_free(receiver->live);
+    lab_end(&receiver->lab);
+}
+
+/* ---- requests */
+
+static void put_series(struct strbuf *message, const struct label *labels, size_t n, time_ms t,
+                       double v)
+{
+    struct strbuf series = {0}, part = {0};
+    for (size_t i = 0; i < n; i++) {
+        strbuf_clear(&part);
+        protobuf_put_bytes(&part, 1, labels[i].name);
+        protobuf_put_bytes(&part, 2, labels[i].value);
+        protobuf_put_bytes(&series, 1, strbuf_str(&part));
+    }
+    strbuf_clear(&part);
+    protobuf_put_double(&part, 1, v);
+    protobuf_put_uint64(&part, 2, (uint64_t)t);
+    protobuf_put_bytes(&series, 2, strbuf_str(&part));
+    protobuf_put_bytes(message, 1, strbuf_str(&series));
+    strbuf_release(&series);
+    strbuf_release(&part);
+}
+
+/* GPU i's utilisation, with labels that tell replicas apart. */
+static void put_gpu(struct strbuf *message, const char *gpu, const char *replica, time_ms t,
+                    double v)
+{
+    struct label labels[] = {{STR("UUID"), str_of(gpu)},
+                             {STR("__name__"), STR("DCGM_FI_DEV_GPU_UTIL")},
+                             {STR("node"), STR("gpu-1")},
+                             {STR("pod"), STR("train")},
+                             {STR("prometheus_replica"), str_of(replica)}};
+    put_series(message, labels, 5, t, v);
+}
+
+static struct push_answer send_as(struct push *push, struct strbuf *message,
+                                  struct push_request request)
+{
+    struct strbuf body = {0};
+    struct push_answer answer;
+    snappy_block_encode(strbuf_str(message), &body);
+    request.body = strbuf_str(&body);
+    push_write(push, &request, &answer);
+    strbuf_release(&body);
+    strbuf_clear(message);
+    return answer;
+}
+
+#define HEADERS                                                                                    \
+    .content_encoding = STR("snappy"), .content_type = STR("application/x-protobuf"),              \
+    .version = STR("0.1.0")
+
+static struct push_answer send(struct push *push, struct strbuf *message)
+{
+    return send_as(push, message, (struct push_request){.tenant = STR("a"), HEADERS});
+}
+
+/* ---- tests */
+
+static size_t samples_in(struct receiver *receiver, const char *gpu, time_ms t)
+{
+    struct lab_seen seen = {0};
+    struct journal_read read = {.kube = {TIME_MIN, TIME_MAX},
+                                .gpu = {TIME_MIN, TIME_MAX},
+                                .sink = {&seen, lab_on_series, lab_on_samples}};
+    size_t n = 0;
+    assert_int_equal(journal_read(receiver->journal, &read, NULL, NULL), ERR_OK);
+    for (size_t i = 0; i < seen.n; i++)
+        n += seen.samples[i].series == strtoul(gpu, NULL, 10) && seen.samples[i].t == t;
+    free(seen.samples);
+    return n;
+}
+
+static void a_good_request_is_204_and_on_disk(void **state)
+{
+    (void)state;
+    struct receiver receiver;
+    struct strbuf message = {0};
+    receiver_begin(&receiver, NULL, (struct push_options){0});
+    put_gpu(&message, "1", "x", LAB_T0 - 30000, 40);
+    put_gpu(&message, "2", "x", LAB_T0 - 30000, 41);
+    struct push_answer answer = send(receiver.push, &message);
+    assert_int_equal(answer.status, 204);
+    assert_string_equal(answer.text, "");
+    assert_int_equal(samples_in(&receiver, "1", LAB_T0 - 30000), 1);
+    /* Again, now that the series are known, and earlier than before. */
+    put_gpu(&message, "1", "x", LAB_T0 - 60000, 40);
+    assert_int_equal(send(receiver.push, &message).status, 204);
+    assert_int_equal(samples_in(&receiver, "1", LAB_T0 - 60000), 1);
+    struct journal_stats stats;
+    journal_stats(receiver.journal, &stats);
+    assert_int_equal(stats.series, 2);
+    assert_int_equal(stats.unsynced_bytes, 0);
+    strbuf_release(&message);
+    receiver_end(&receiver);
+}
+
+static void replicas_are_one_series(void **state)
+{
+    (void)state;
+    struct receiver receiver;
+    struct strbuf message = {0};
+    receiver_begin(&receiver, NULL, (struct push_options){0});
+    put_gpu(&message, "1", "a", LAB_T0, 40);
+    put_gpu(&message, "1", "b", LAB_T0 + 7000, 40);
+    assert_int_equal(send(receiver.push, &message).status, 204);
+    struct journal_stats stats;
+    journal_stats(receiver.journal, &stats);
+    assert_int_equal(stats.series, 1);
+    assert_int_equal(stats.samples, 2);
+    strbuf_release(&message);
+    receiver_end(&receiver);
+}
+
+static void metrics_that_nobody_wants_are_counted(void **state)
+{
+    (void)state;
+    struct receiver receiver;
+    struct push_stats stats;
+    struct strbuf message = {0};
+    const struct label labels[] = {{STR("__name__"), STR("go_goroutines")}};
+    receiver_begin(&receiver, NULL, (struct push_options){0});
+    for (int i = 0; i < 2; i++) {
+        put_series(&message, labels, 1, LAB_T0, 1);
+        assert_int_equal(send(receiver.push, &message).status, 204);
+    }
+    push_stats(receiver.push, &stats);
+    assert_int_equal(stats.ignored_samples, 2);
+    assert_int_equal(stats.samples, 0);
+    assert_int_equal(stats.answers_2xx, 2);
+    assert_int_equal(stats.last_ok, LAB_T0);
+    strbuf_release(&message);
+    receiver_end(&receiver);
+}
+
+/* Nothing helps these: the good part is kept, and the sender is told to drop the rest. */
+static void what_can_never_be_kept_is_400_and_the_rest_is_stored(void **state)
+{
+    (void)state;
+    struct receiver receiver;
+    struct push_stats stats;
+    struct strbuf message = {0};
+    const struct label twice[] = {
+        {STR("__name__"), STR("up")}, {STR("pod"), STR("a")}, {STR("pod"), STR("b")}};
+    receiver_begin(&receiver, NULL,
+                   (struct push_options){.oldest_ms = HOUR_MS, .future_ms = 60000});
+    put_gpu(&message, "1", "x", LAB_T0 - HOUR_MS - 1, 1);
+    put_gpu(&message, "2", "x", LAB_T0 - HOUR_MS, 1);
+    put_gpu(&message, "3", "x", LAB_T0 + 60001, 1);
+    put_series(&message, twice, 3, LAB_T0, 1);
+    struct push_answer answer = send(receiver.push, &message);
+    assert_int_equal(answer.status, 400);
+    assert_non_null(strstr(answer.text, "1 samples are stored"));
+    assert_non_null(strstr(answer.text, "1 too old"));
+    assert_non_null(strstr(answer.text, "a label name stands twice: series up"));
+    assert_int_equal(samples_in(&receiver, "2", LAB_T0 - HOUR_MS), 1);
+    push_stats(receiver.push, &stats);
+    assert_int_equal(stats.samples, 1);
+    assert_int_equal(stats.too_old, 1);
+    assert_int_equal(stats.in_future, 1);
+    assert_int_equal(stats.bad_series, 1);
+    strbuf_release(&message);
+    receiver_end(&receiver);
+}
+
+static void bytes_that_are_no_request_are_400(void **state)
+{
+    (void)state;
+    struct receiver receiver;
+    struct push_answer answer;
+    struct strbuf message = {0};
+    receiver_begin(&receiver, NULL, (struct push_options){.body_max = 1000, .decoded_max = 5000});
+    struct push_request request = {.tenant = STR("a"), .body = STR("no snappy at all"), HEADERS};
+    push_write(receiver.push, &request, &answer);
+    assert_int_equal(answer.status, 400);
+    strbuf_add(&message, STR("\x0a\x7f"));
+    assert_int_equal(send(receiver.push, &message).status, 400);
+    for (int i = 0; i < 200; i++)
+        put_gpu(&message, "1", "x", LAB_T0, 1);
+    assert_int_equal(send(receiver.push, &message).status, 413);
+    static char large[1001];
+    request.body = (struct str){large, sizeof large};
+    push_write(receiver.push, &request, &answer);
+    assert_int_equal(answer.status, 413);
+    strbuf_release(&message);
+    receiver_end(&receiver);
+}
+
+static void other_protocols_are_415(void **state)
+{
+    (void)state;
+    static const struct {
+        struct str encoding, type, version;
+        int status;
+    } cases[] = {
+        {STR("snappy"), STR("application/x-protobuf"), STR("0.1.0"), 204},
+        {STR("Snappy"), STR("application/x-protobuf; charset=utf-8"), STR(""), 204},
+        {STR(""), STR(""), STR(""), 204},
+        {STR("snappy"), STR("application/x-protobuf;proto=prometheus.WriteRequest"), STR(""), 204},
+        {STR("zstd"), STR("application/x-protobuf"), STR("0.1.0"), 415},
+        {STR("snappy"), STR("application/x-protobuf;proto=io.prometheus.write.v2.Request"),
+         STR("2.0.0"), 415},
+        {STR("snappy"), STR("application/x-protobuf"), STR("2.0.0"), 415},
+        {STR("snappy"), STR("application/json"), STR(""), 415},
+    };
+    struct receiver receiver;
+    struct strbuf message = {0};
+    receiver_begin(&receiver, NULL, (struct push_options){0});
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        put_gpu(&message, "1", "x", LAB_T0 + (time_ms)i, 1);
+        struct push_request request = {.tenant = STR("a"),
+                                       .content_encoding = cases[i].encoding,
+                                       .content_type = cases[i].type,
+                                       .version = cases[i].version};
+        assert_int_equal(send_as(receiver.push, &message, request).status, cases[i].status);
+    }
+    put_gpu(&message, "1", "x", LAB_T0, 1);
+    assert_int_equal(
+        send_as(receiver.push, &message, (struct push_request){.tenant = STR("b"), HEADERS}).status,
+        404);
+    strbuf_release(&message);
+    receiver_end(&receiver);
+}
+
+/* ---- a disk that is full for a while */
+
+static bool disk_full;
+static ssize_t full_write(void *context, int fd, const void *bytes, size_t n, off_t at)
+{
+    (void)context;
+    errno = ENOSPC;
+    return disk_full ? -1 : pwrite(fd, bytes, n, at);
+}
+
+static void a_full_disk_is_503_until_there_is_room(void **state)
+{
+    (void)state;
+    struct receiver receiver;
+    struct push_stats stats;
+    struct strbuf message = {0};
+    struct journal_io io = journal_io_system;
+    io.write = full_write;
+    receiver_begin(&receiver, &io, (struct push_options){0});
+    for (int i = 0; i < 3; i++) {
+        disk_full = i == 1;
+        put_gpu(&message, "1", "x", LAB_T0 + i * 1000, 1);
+        put_gpu(&message, i ? "3" : "2", "x", LAB_T0 + i * 1000, 1);
+        struct push_answer answer = send(receiver.push, &message);
+        assert_int_equal(answer.status, disk_full ? 503 : 204);
+        assert_int_equal(answer.retry_after_s > 0, disk_full);
+    }
+    assert_int_equal(samples_in(&receiver, "3", LAB_T0 + 2000), 1);
+    push_stats(receiver.push, &stats);
+    assert_int_equal(stats.answers_5xx, 1);
+    assert_int_equal(stats.samples, 4);
+    push_stop(receiver.push);
+    put_gpu(&message, "1", "x", LAB_T0 + 9000, 1);
+    assert_int_equal(send(receiver.push, &message).status, 503);
+    strbuf_release(&message);
+    receiver_end(&receiver);
+}
+
+/* ---- the latest values */
+
+static void what_is_pushed_is_seen_at_once(void **state)
+{
+    (void)state;
+    struct receiver receiver;
+    struct strbuf message = {0};
+    receiver_begin(&receiver, NULL, (struct push_options){0});
+    put_gpu(&message, "2", "x", LAB_T0 - 30000, 41);
+    put_gpu(&message, "1", "x", LAB_T0 - 30000, 40);
+    put_gpu(&message, "1", "x", LAB_T0 - 60000, 99); /* late */
+    assert_int_equal(send(receiver.push, &message).status, 204);
+    const struct live_snapshot *snapshot = live_snapshot(receiver.live, 0);
+    assert_int_equal(snapshot->n, 2);
+    assert_int_equal(snapshot->newest, LAB_T0 - 30000);
+    assert_string_equal(snapshot->gpus[0].uuid, "1");
+    assert_string_equal(snapshot->gpus[0].cluster, "prod");
+    assert_string_equal(snapshot->gpus[0].node, "gpu-1");
+    assert_string_equal(snapshot->gpus[0].pod, "train");
+    assert_int_equal(snapshot->gpus[0].value[SIGNAL_UTIL], 400000000); /* 40 % */
+    assert_int_equal(snapshot->gpus[0].value[SIGNAL_POWER], SIGNAL_ABSENT);
+    live_snapshot_release(snapshot);
+    strbuf_release(&message);
+    receiver_end(&receiver);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_good_request_is_204_and_on_disk),
+        cmocka_unit_test(replicas_are_one_series),
+        cmocka_unit_test(metrics_that_nobody_wants_are_counted),
+        cmocka_unit_test(what_can_never_be_kept_is_400_and_the_rest_is_stored),
+        cmocka_unit_test(bytes_that_are_no_request_are_400),
+        cmocka_unit_test(other_protocols_are_415),
+        cmocka_unit_test(a_full_disk_is_503_until_there_is_room),
+        cmocka_unit_test(what_is_pushed_is_seen_at_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
