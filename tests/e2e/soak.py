@@ -65,6 +65,7 @@ def run(options, work):
         lambda: int(begin / 1000 + (time.monotonic() - started) * options.speed))})
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
+    server.handle_error = lambda *_: None   # connections that the service cuts
     threading.Thread(target=server.serve_forever, daemon=True).start()
     address = f"127.0.0.1:{server.server_address[1]}"
     files = os.path.join(work, "targets.json")

@@ -1,0 +1,327 @@
+#!/usr/bin/env python3
+"""gputally serve where nobody keeps history: test_live.py BINARY [--only NAMES] [--seed N]
+
+A fleet's samples are pushed by remote write, or scraped from exporters and a Kubernetes API that fail in many
+ways, while the service is killed (-9) again and again. What was acknowledged is in the ledger, once."""
+
+import argparse
+import csv
+import http.client
+import io
+import json
+import os
+import random
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+
+from service import Failed, Service, units, write_config  # noqa: E402
+
+import fleets  # noqa: E402
+from fleetsim.generate import build_world  # noqa: E402
+from fleetsim.server import make_server  # noqa: E402
+
+STEP_S = 60
+HOUR = units.HOUR_MS
+LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+
+
+# ---------------------------------------------------------------- remote write, by hand
+
+def varint(value):
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def message(field, data):
+    return varint(field << 3 | 2) + varint(len(data)) + data
+
+
+def snappy(data):
+    """Snappy's block format with literals only."""
+    out = [varint(len(data))]
+    for at in range(0, len(data), 65536):
+        part = data[at:at + 65536]
+        out.append(b"\xf4" + struct.pack("<H", len(part) - 1) + part)
+    return b"".join(out)
+
+
+def write_request(series):
+    """{label bytes: [(ms, value)]} as a compressed WriteRequest."""
+    return snappy(b"".join(message(1, labels + b"".join(
+        message(2, b"\x09" + struct.pack("<d", v) + b"\x10" + varint(t)) for t, v in samples))
+        for labels, samples in series.items()))
+
+
+def label_bytes(name, text):
+    labels = {"__name__": name}
+    for key, value in LABEL.findall(text):
+        labels[key] = value.replace('\\"', '"').replace("\\n", "\n").replace("\\\\", "\\")
+    return b"".join(message(1, message(1, key.encode()) + message(2, labels[key].encode()))
+                    for key in sorted(labels) if labels[key])
+
+
+def samples_of(path):
+    """All samples of an OpenMetrics file in order of time: (ms, label bytes, value)."""
+    known, out = {}, []
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            if line.startswith("#"):
+                continue
+            head, value, stamp = line.rstrip("\n").rsplit(" ", 2)
+            if head not in known:
+                name, _, rest = head.partition("{")
+                known[head] = label_bytes(name, rest)
+            out.append((round(float(stamp) * 1000), known[head], float(value)))
+    out.sort(key=lambda sample: sample[0])
+    return out
+
+
+# ---------------------------------------------------------------- the checks
+
+class Lab:
+    def __init__(self, binary, rng, work):
+        self.binary, self.rng, self.work = binary, rng, work
+
+    def fleet(self, scenario, hours):
+        folder = fleets.fleet(scenario, self.rng.randrange(1, 10_000), hours / 24, STEP_S, with_reference=False)
+        arguments = fleets.ledger_arguments(folder)
+        low, high = (units.parse_time(text) for text in fleets.window(folder).split(","))
+        return folder, arguments[:arguments.index("--window")], low, high
+
+    def export(self, source, window, more=()):
+        done = subprocess.run([self.binary, "export", "ledger", *source, *more, "--window", window, "--output", "csv"],
+                              capture_output=True, timeout=120)
+        if done.returncode:
+            raise Failed(f"export {source}: {done.stderr.decode()[-500:]}")
+        return done.stdout
+
+    def config(self, name, folder, database, sources):
+        with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
+            config = json.load(file)
+        config.update({"serve": {"db": database, "every": "5m", "history": "12h"}, "sources": sources})
+        return write_config(os.path.join(self.work, name), config)
+
+
+class Clock:
+    """Fleet time that goes on while services come and go."""
+
+    def __init__(self, begin, speed):
+        self.begin, self.speed, self.real = begin, speed, time.monotonic()
+
+    def now(self):
+        return self.begin + int((time.monotonic() - self.real) * 1000 * self.speed)
+
+
+def watermark(text):
+    marks = [units.parse_time(mark) for mark in re.findall(r"watermark=(\S+)", text) if mark != "none"]
+    return max(marks, default=0)
+
+
+class Sender(threading.Thread):
+    """Sends what the fleet's time has come to, batch by batch, each until it is taken."""
+
+    def __init__(self, samples, clock, url, high):
+        super().__init__(daemon=True)
+        self.samples, self.clock, self.url, self.high = samples, clock, url, high
+        self.at, self.retries, self.refused, self.stop = 0, 0, None, False
+
+    def run(self):
+        while not self.stop and self.at < len(self.samples):
+            end, series = self.at, {}
+            now = self.clock.now()
+            while end < len(self.samples) and self.samples[end][0] <= now and end - self.at < 20_000:
+                stamp, labels, value = self.samples[end]
+                series.setdefault(labels, []).append((stamp, value))
+                end += 1
+            if end == self.at:
+                time.sleep(0.05)
+                continue
+            if self.send(write_request(series)):
+                self.at = end
+            else:
+                self.retries += 1
+                time.sleep(0.1)
+
+    def send(self, body):
+        url = self.url()
+        if not url:
+            return False
+        try:
+            connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=10)
+            connection.request("POST", "/api/v1/write", body,
+                               {"Content-Encoding": "snappy", "Content-Type": "application/x-protobuf",
+                                "X-Prometheus-Remote-Write-Version": "0.1.0"})
+            answer = connection.getresponse()
+            text = answer.read()
+            connection.close()
+        except (OSError, http.client.HTTPException, urllib.error.URLError):
+            return False
+        if answer.status // 100 == 4 and answer.status != 429:
+            self.refused = f"{answer.status} {text[:200]}"
+            self.stop = True
+        return answer.status == 204
+
+
+def pushed(lab):
+    """Remote write, with kills: the ledger is that of the file with the same samples, byte for byte."""
+    folder, facts, low, high = lab.fleet(lab.rng.choice(("whole", "gaps", "timeslice")), 4)
+    database = os.path.join(lab.work, "pushed.db")
+    path = lab.config("pushed.json", folder, database, [{"kind": "remote-write", "book": ""}])
+    arguments = ["--config", path, *facts[2:]]
+    clock = Clock(low, 600)
+    services = []
+    sender = Sender(samples_of(os.path.join(folder, "metrics.om")), clock,
+                    lambda: services[-1].url if services and services[-1].process.poll() is None else None, high)
+    sender.start()
+    kills, logged = 0, ""
+    while True:
+        with Service(lab.binary, arguments, lab.work, (clock.now(), clock.speed), name=f"pushed-{kills}") as service:
+            service.wait()
+            services.append(service)
+            until = time.monotonic() + (lab.rng.uniform(1, 9) if clock.now() < high - HOUR // 2 else 90)
+            while time.monotonic() < until and not sender.refused and watermark(logged + service.logged()) < high:
+                time.sleep(0.1)
+            logged += service.logged()
+            if sender.refused:
+                raise Failed(f"refused: {sender.refused}")
+            if watermark(logged) >= high:
+                service.end()
+                break
+            if clock.now() > high + 3 * HOUR:
+                raise Failed(f"not through: {service.logged()[-1500:]}")
+            service.kill()
+            kills += 1
+    sender.stop = True
+    window = f"{units.format_time(low)},{units.format_time(high)}"
+    got = lab.export(["--db", database], window)
+    want = lab.export(["--openmetrics", os.path.join(folder, "metrics.om")], window, facts)
+    if got != want:
+        kept = tempfile.mkdtemp(prefix="gputally-e2e-")
+        for name, text in (("expected.csv", want), ("actual.csv", got)):
+            with open(os.path.join(kept, name), "wb") as file:
+                file.write(text)
+        old = set(want.splitlines())
+        raise Failed(f"after {kills} kills and {sender.retries} retries {len(got.splitlines())} rows against "
+                     f"{len(want.splitlines())}, {sum(row not in old for row in got.splitlines())} differ (kept in {kept})")
+    if not kills or not sender.retries:
+        raise Failed(f"{kills} kills, {sender.retries} retries: nothing was tried")
+
+
+def totals(text):
+    """{category: dollars} and the cost of a ledger."""
+    out = {}
+    for row in csv.DictReader(io.StringIO(text.decode(), newline="")):
+        for name in ("cost", "used", "slack", "held_idle", "unobserved", "unattributed"):
+            out[name] = out.get(name, 0) + int(row[name]) / 1e9
+    return out
+
+
+def kubeconfig(path, address):
+    """A login to a plain API."""
+    return write_config(path, {"apiVersion": "v1", "kind": "Config", "current-context": "c",
+                               "clusters": [{"name": "c", "cluster": {"server": f"http://{address}"}}],
+                               "users": [{"name": "u", "user": {}}],
+                               "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]})
+
+
+def scraped(lab, faults=(), every=5, kubernetes=False):
+    """Exporters and a Kubernetes API of a simulated fleet: the same dollars as from its file, as near as other
+    scrape times allow; with faults the same."""
+    folder, facts, low, high = lab.fleet("whole", 4)
+    made = re.search(r"seed(\d+)", folder)
+    world = build_world("whole", int(made[1]), 4 / 24, 0, STEP_S, fleets.DEFAULT_END)
+    clock = Clock(low, 600)
+    server = make_server(world, 0, clock.speed, 0, faults, every)
+    server.handle_error = lambda *_: None   # connections that the service cuts
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"127.0.0.1:{server.server_address[1]}"
+    targets = [{"targets": [address], "labels": {"__metrics_path__": f"/node/{trace.node.name}/metrics",
+                                                 "node": trace.node.name, "instance": f"{trace.node.name}:9400"}}
+               for trace in {trace.node.name: trace for trace in world.nodes}.values()]
+    name = f"scraped{'-faults' if faults else ''}{'-kubernetes' if kubernetes else ''}"
+    more = []
+    if kubernetes:
+        more = [{"kind": "kubernetes", "book": "", "kubeconfig": kubeconfig(os.path.join(lab.work, "kube.json"), address)}]
+    else:
+        targets.append({"targets": [address], "labels": {"__metrics_path__": "/ksm/metrics", "instance": "ksm"}})
+    files = write_config(os.path.join(lab.work, name + "-targets.json"), targets)
+    database = os.path.join(lab.work, name + ".db")
+    path = lab.config(name + ".json", folder, database,
+                      [{"kind": "scrape", "book": "", "files": [files], "interval": f"{STEP_S}s", "timeout": "30s"}, *more])
+    try:
+        with Service(lab.binary, ["--config", path, *facts[2:]], lab.work, (clock.now(), clock.speed), name=name) as service:
+            service.wait()
+            service.until("the end of the fleet", lambda: watermark(service.logged()) >= high - HOUR, 90)
+            status, text = service.ask("/api/v1/gpus")
+            if status != 200 or '"node"' not in text:
+                raise Failed(f"/api/v1/gpus says {status}: {text[:200]}")
+            service.end()
+    finally:
+        server.shutdown()
+        server.server_close()
+    window = f"{units.format_time(low + HOUR)},{units.format_time(high - HOUR)}"
+    got = totals(lab.export(["--db", database], window))
+    want = totals(lab.export(["--openmetrics", os.path.join(folder, "metrics.om")], window, facts))
+    allowed = 0.10 if faults else 0.04
+    for name, dollars in want.items():
+        if abs(got.get(name, 0) - dollars) > allowed * want["cost"]:
+            raise Failed(f"{name}: ${got.get(name, 0):.2f} scraped, ${dollars:.2f} in the file: {got} {want}")
+
+
+def scraped_with_faults(lab):
+    """The same of exporters that are slow, cut, broken, and repeat themselves."""
+    scraped(lab, ("http500", "truncate", "badutf8", "hugelabel", "duplicate"), 6)
+
+
+def scraped_with_kubernetes(lab):
+    """Nodes and pods from the Kubernetes API instead of kube-state-metrics."""
+    scraped(lab, kubernetes=True)
+
+
+CHECKS = (pushed, scraped, scraped_with_faults, scraped_with_kubernetes)
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("binary")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "big"))
+    options = parser.parse_args(argv)
+    print(f"live: --seed {options.seed}", flush=True)
+    work = tempfile.mkdtemp(prefix="gputally-live-")
+    lab = Lab(os.path.abspath(options.binary), random.Random(options.seed), work)
+    passed = failed = 0
+    for check in CHECKS:
+        if options.only and check.__name__ not in options.only.split(","):
+            continue
+        begin = time.monotonic()
+        try:
+            check(lab)
+        except (Failed, subprocess.TimeoutExpired, OSError) as error:
+            failed += 1
+            print(f"FAIL {check.__name__}: {error}", flush=True)
+            continue
+        passed += 1
+        print(f"ok   {check.__name__} ({time.monotonic() - begin:.1f} s)", flush=True)
+    if not failed:
+        shutil.rmtree(work, ignore_errors=True)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
