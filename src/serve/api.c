@@ -219,6 +219,12 @@ static enum err look(struct api_call *call, const struct api_endpoint *endpoint,
     return code;
 }
 
+/* What the service knows of GPUs changes between commits. */
+static bool is_cached(const struct api *api, const struct api_endpoint *endpoint)
+{
+    return endpoint->cached && !(endpoint->write == api_gpus && api->options.gpus);
+}
+
 static void compute(struct api_call *call, const struct api_endpoint *endpoint, struct str key)
 {
     struct api_worker *worker = call->request->worker;
@@ -243,7 +249,7 @@ static void compute(struct api_call *call, const struct api_endpoint *endpoint, 
         http_answer_failed(answer, &err);
         return;
     }
-    if (!endpoint->cached || answer->status) {
+    if (!is_cached(call->api, endpoint) || answer->status) {
         answer->body = out;
         return;
     }
@@ -276,7 +282,7 @@ static void handle(void *context, const struct http_request *request, struct htt
     call.generation = generation_now(api);
     struct strbuf key = {0};
     struct cached *cached = NULL;
-    if (endpoint->cached) {
+    if (is_cached(api, endpoint)) {
         write_key(&call, endpoint, &key);
         cached = cache_get(api->cache, strbuf_str(&key));
     }

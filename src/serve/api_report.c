@@ -7,6 +7,8 @@
 #include "report/meta_json.h"
 #include "serve/api_impl.h"
 
+#define REPORT_ROWS_MAX 50000
+
 static const char **price_problems(const struct api_call *call, size_t *ret_n)
 {
     const struct price_problem *problems = prices_problems(call->settings->config->prices, ret_n);
@@ -23,11 +25,26 @@ static void balance_view(struct result *result)
         result->price = result->booked;
 }
 
+/* An answer is made in memory as a whole: what is larger goes by export, or piece by piece. */
+static enum err check_size(const struct api_call *call, const struct result *result,
+                           struct error *err)
+{
+    size_t rows = call->limit && call->limit < result->groups_n ? call->limit : result->groups_n;
+    if (rows <= REPORT_ROWS_MAX)
+        return ERR_OK;
+    return error_set(err, ERR_LIMIT,
+                     "the report has %zu rows, and %d is the most: give limit, a filter or fewer "
+                     "keys, or take /api/v1/export/ledger",
+                     rows, REPORT_ROWS_MAX);
+}
+
 enum err api_report(struct api_call *call, struct strbuf *out, struct error *err)
 {
     const struct api_settings *settings = call->settings;
     struct gathered gathered = {0};
     enum err code = gather_report(call->store, &call->query, call->sort, &gathered, err);
+    if (code == ERR_OK)
+        code = check_size(call, gathered.rows, err);
     if (code == ERR_OK) {
         bool view = api_is_view(call);
         if (view) {
