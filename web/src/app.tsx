@@ -49,17 +49,14 @@ function WindowPicker() {
     };
     return (
         <>
-            <label class="picker">
-                <span class="unseen">Window</span>
-                <select value={known ? window : "own"} onChange={(e) => {
+            <span class="picker"><select aria-label="Window" value={known ? window : "own"} onChange={(e) => {
                     const value = e.currentTarget.value;
                     if (value === "own") setOwn(true);
                     else page.go({ window: value });
                 }}>
                     {WINDOWS.map(([value, words]) => <option key={value} value={value}>{words}</option>)}
                     <option value="own">{known ? "From … to …" : window.replace(",", " to ").replace(/T00:00:00Z/g, "")}</option>
-                </select>
-            </label>
+                </select></span>
             {own && (
                 <form class="own-window" onSubmit={submit}>
                     <label>From <input type="date" name="from" required /></label>
@@ -116,7 +113,7 @@ function Shell({ meta, route, go, theme, setTheme, shade }: {
         <PageContext.Provider value={page}>
             <Patterns />
             <a class="skip" href="#main" onClick={(e) => (e.preventDefault(), document.getElementById("main")?.focus())}>Skip to the figures</a>
-            <header class="top">
+            <header><div class="top">
                 <a class="brand" href={link(route, { view: "overview" })} aria-label="gputally, overview">
                     <svg width="20" height="20" viewBox="0 0 20 20" aria-hidden="true"><path d="M3 4v12M7 4v12M11 4v12M15 4v12" class="tally" /><path d="M1 14 18 6" class="tally-stroke" /></svg>
                     gputally
@@ -128,30 +125,24 @@ function Shell({ meta, route, go, theme, setTheme, shade }: {
                 </nav>
                 <div class="settings">
                     <WindowPicker />
-                    <label class="picker">
-                        <span class="unseen">Time zone</span>
-                        <select value={zone} onChange={(e) => go({ tz: e.currentTarget.value === "UTC" ? "" : e.currentTarget.value })}>
+                    <span class="picker"><select aria-label="Time zone" value={zone} onChange={(e) => go({ tz: e.currentTarget.value === "UTC" ? "" : e.currentTarget.value })}>
                             <option value="UTC">UTC</option>
                             {source.file ? null : <option value="local">{format.zoneName("local")} (here)</option>}
                             {source.file ? <option value="local">Times here ({format.zoneName("local")})</option> : null}
                             {zone !== "UTC" && zone !== "local" && <option value={zone}>{zone}</option>}
-                        </select>
-                    </label>
-                    <label class="picker">
-                        <span class="unseen">Theme</span>
-                        <select value={theme} onChange={(e) => setTheme(e.currentTarget.value as Theme)}>
+                        </select></span>
+                    <span class="picker"><select aria-label="Theme" value={theme} onChange={(e) => setTheme(e.currentTarget.value as Theme)}>
                             <option value="auto">As the system</option>
                             <option value="light">Light</option>
                             <option value="dark">Dark</option>
-                        </select>
-                    </label>
+                        </select></span>
                 </div>
-            </header>
-            <Subject />
+            </div>
+            <Subject /></header>
             <main id="main" tabIndex={-1}>
                 {Show ? <Show key={route.view + "/" + route.path.join("/")} /> : (
                     <div class="state empty">
-                        <p><b>There is no view “{format.clean(route.view)}”.</b></p>
+                        <h1>There is no view “{format.clean(route.view)}”.</h1>
                         <p><a href={link(route, { view: "overview" })}>Overview</a></p>
                     </div>
                 )}

@@ -200,7 +200,7 @@ class Server implements Source {
         return { t: raw.t.map((at: string) => Date.parse(at)), lines };
     }
     async held(q: Question, of: Subject): Promise<Held[] | null> {
-        if (of.kind === "team") return null;
+        if (of.kind === "team" || (of.kind === "workload" && !of.namespace)) return null; // the server wants one workload
         const raw = await this.get(this.path(of.kind, this.window(q), this.subject(of)));
         return raw.holders ?? null;
     }
@@ -284,6 +284,13 @@ export interface Answer<T> {
     loading: boolean; // value, where there is one, is of the question before
 }
 
+/** How many questions are open stands on the document, for whoever has to know when a page is whole. */
+let open = 0;
+function asking(more: 1 | -1): void {
+    open += more;
+    document.documentElement.dataset.asking = String(open);
+}
+
 /** Asks when `key` changes. The last answer stays on the page, marked as old, until the next is there:
  *  a page that blinks at every click cannot be compared with itself. */
 export function useAnswer<T>(key: string, make: () => Promise<T>): Answer<T> {
@@ -291,9 +298,11 @@ export function useAnswer<T>(key: string, make: () => Promise<T>): Answer<T> {
     const current = useRef("");
     useEffect(() => {
         current.current = key;
+        asking(1);
         let slow: ReturnType<typeof setTimeout> | undefined = setTimeout(
             () => current.current === key && set((before) => ({ ...before, loading: true })), 120);
         const done = (next: Answer<T>) => {
+            asking(-1);
             clearTimeout(slow);
             slow = undefined;
             if (current.current === key) set(next);

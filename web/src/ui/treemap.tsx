@@ -83,15 +83,15 @@ export function Treemap({ rows, currency, total, name, href }: {
                                 <title>{title}</title>
                                 <rect x={b.x + 0.5} y={b.y + 0.5} width={Math.max(0, b.w - 1)} height={Math.max(0, b.h - 1)} rx="2"
                                     class={!row ? "eff other" : step === null ? "eff none" : `eff s${step}`} />
-                                {fits && <text x={b.x + 8} y={b.y + 18} class={!row ? "on-other" : step === null ? "on-none" : `on-${step}`}>{label}</text>}
+                                {fits && <text aria-hidden="true" x={b.x + 8} y={b.y + 18} class={!row ? "on-other" : step === null ? "on-none" : `on-${step}`}>{label}</text>}
                                 {fits && b.h > 40 && row && (
-                                    <text x={b.x + 8} y={b.y + 35} class={"figure-text " + (step === null ? "on-none" : `on-${step}`)}>
+                                    <text aria-hidden="true" x={b.x + 8} y={b.y + 35} class={"figure-text " + (step === null ? "on-none" : `on-${step}`)}>
                                         {format.money(f!.cost, currency)}{b.w > 110 ? ` · ${efficiency === null ? "not held" : format.percent(efficiency)}` : ""}
                                     </text>
                                 )}
                             </>
                         );
-                        return to ? <a key={i} href={to} aria-label={title}>{shape}</a> : <g key={i}>{shape}</g>;
+                        return to ? <a key={i} href={to}>{shape}</a> : <g key={i}>{shape}</g>;
                     })}
                 </svg>
             )}

@@ -3,7 +3,7 @@
 
 import { Finding, Held, Subject, useAnswer } from "../data";
 import * as format from "../format";
-import { Figures, Report, Row, split } from "../model";
+import { Figures, NOT_HELD, Report, Row, split } from "../model";
 import { byId, fullWords } from "../categories";
 import { filterOf, link, splitFilter } from "../route";
 import { quantile, Series } from "../picture";
@@ -110,7 +110,7 @@ function Holders({ of }: { of: Subject }) {
         { id: "holder", heading: of.kind === "workload" ? "GPU" : "Holder", text: true, wide: true, value: (h) => (of.kind === "workload" ? h.device : `${h.namespace}/${h.workload ?? h.pod}`),
             cell: (h) => of.kind === "workload" && h.device
                 ? <a href={link(page.route, { view: "gpu", path: [h.device] })}><bdi>{format.clean(h.device)}</bdi></a>
-                : h.workload ? <a href={link(page.route, { view: "workload", path: [h.workload], filters: h.namespace ? [filterOf("namespace", h.namespace)] : [] })}><bdi>{format.clean(`${h.namespace}/${h.workload}`)}</bdi></a> : <bdi>{format.clean(h.pod ?? format.UNKNOWN)}</bdi> },
+                : h.workload ? <a href={link(page.route, { view: "workload", path: [h.workload], filters: h.namespace ? [filterOf("namespace", h.namespace)] : [] })}><bdi>{format.clean(`${h.namespace}/${h.workload}`)}</bdi></a> : <bdi>{format.clean(h.pod ?? NOT_HELD)}</bdi> },
         { id: "team", heading: "Team", text: true, minor: true, value: (h) => h.team, cell: (h) => <bdi>{format.clean(h.team ?? format.UNKNOWN)}</bdi> },
         ...(rows.some((h) => h.cost !== null && h.cost !== undefined) ? [{ id: "cost", heading: "Cost", value: (h: Held) => (h.cost == null ? null : Number(h.cost)), cell: (h: Held) => format.money(h.cost == null ? null : Number(h.cost), page.meta.currency, 2) }] : []),
     ];
@@ -134,7 +134,7 @@ function Inside({ by, title, filters }: { by: string[]; title: string; filters: 
                 const columns: Column<Row>[] = [
                     ...by.map((key): Column<Row> => {
                         return { id: key, heading: format.keyHeading(key), text: true, name: true, value: (r) => r.keys[key],
-                            cell: (r) => { const to = key === last ? pageOf(page, key, r) : null, text = <bdi>{format.clean(r.keys[key] ?? "(not held)")}</bdi>; return to ? <a href={to}>{text}</a> : text; } };
+                            cell: (r) => { const to = key === last ? pageOf(page, key, r) : null, text = <bdi>{format.clean(r.keys[key] ?? NOT_HELD)}</bdi>; return to ? <a href={to}>{text}</a> : text; } };
                     }),
                     { id: "gpu_hours", heading: "GPU-h", value: (r) => r.figures.gpu_hours, cell: (r) => format.hours(r.figures.gpu_hours) },
                     { id: "cost", heading: "Cost", value: (r) => r.figures.cost, cell: (r) => format.money(r.figures.cost, currency, format.moneyPlaces(largest)) },

@@ -42,7 +42,11 @@ export function pageOf(page: Page, key: string, row: Row): string | null {
     if (value === null) return null;
     if (key === "node") return link(page.route, { view: "node", path: [value] });
     if (key === "gpu") return link(page.route, { view: "gpu", path: [value] });
-    if (key === "workload") return link(page.route, { view: "workload", path: [value], filters: row.keys.namespace ? [filterOf("namespace", row.keys.namespace)] : [] });
+    if (key === "workload") {
+        const fixed = page.route.filters.map(splitFilter).find((f) => f.key === "namespace" && !f.not)?.value;
+        const namespace = row.keys.namespace ?? fixed;
+        return link(page.route, { view: "workload", path: [value], filters: namespace ? [filterOf("namespace", namespace)] : [] });
+    }
     if (key === "team") return link(page.route, { view: "team", path: [value] });
     return null;
 }
@@ -172,12 +176,31 @@ function columnsOf(report: Report, by: string[]): Column<Row>[] {
     ];
 }
 
+/** The answer by its own keys: while the next one is waited for, they are not those of the address. */
+function Grouped({ report }: { report: Report }) {
+    const page = usePage();
+    const { by } = report;
+    const time = by.length === 1 && (by[0] === "day" || by[0] === "hour") ? (by[0] as "day" | "hour") : null;
+    return (
+        <>
+            <Notes report={report} compact />
+            {time
+                ? <Days rows={report.rows} currency={report.currency} title={`Cost, ${time} by ${time}`} unit={time} window={report.window} />
+                : <Treemap rows={report.rows} currency={report.currency} total={report.totals.cost ?? 0}
+                    name={(r) => by.map((k) => shown(k, r.keys[k], page)).join(" · ")} href={(r) => down(page, by, r) ?? pageOf(page, by[0], r)} />}
+            <Table key={by.join()} name={`Cost by ${by.join(", ")}`} columns={columnsOf(report, by)} rows={report.rows} foot
+                rowKey={(r) => by.map((k) => r.keys[k]).join("\u0000")} total={report.rowsTotal} shown={50}
+                sort={page.route.sort || (time ? by[0] : "cost")} onSort={(sort) => page.go({ sort }, true)}
+                caption={<p class="quiet">{format.plural(report.rowsTotal, "row")}, {format.money(report.totals.cost, report.currency)}</p>} />
+        </>
+    );
+}
+
 export function Explore() {
     const page = usePage();
     const by = page.route.by.length ? page.route.by : ["team"];
     const q = { ...question(page, by), limit: LIMIT };
     const answer = useAnswer(keyOf(q), () => page.source.report(q));
-    const time = by.length === 1 && (by[0] === "day" || by[0] === "hour") ? (by[0] as "day" | "hour") : null;
     return (
         <>
             <h1 class="unseen">Explore</h1>
@@ -190,17 +213,7 @@ export function Explore() {
                         <p class="quiet">The window has none of: {page.route.filters.map(format.clean).join(", ")}. A filter is a whole name; * stands for anything.</p>
                     </div>
                 ) : (
-                    <>
-                        <Notes report={report} compact />
-                        {time
-                            ? <Days rows={report.rows} currency={report.currency} title={`Cost by ${time}`} unit={time} window={report.window} />
-                            : <Treemap rows={report.rows} currency={report.currency} total={report.totals.cost ?? 0}
-                                name={(r) => by.map((k) => shown(k, r.keys[k], page)).join(" · ")} href={(r) => down(page, by, r) ?? pageOf(page, by[0], r)} />}
-                        <Table name={`Cost by ${by.join(", ")}`} columns={columnsOf(report, by)} rows={report.rows} foot
-                            rowKey={(r) => by.map((k) => r.keys[k]).join("\u0000")} total={report.rowsTotal} shown={50}
-                            sort={page.route.sort || (time ? by[0] : "cost")} onSort={(sort) => page.go({ sort }, true)}
-                            caption={<p class="quiet">{format.plural(report.rowsTotal, "row")}, {format.money(report.totals.cost, report.currency)}</p>} />
-                    </>
+                    <Grouped report={report} />
                 )}
             </Await>
         </>

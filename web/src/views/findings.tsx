@@ -131,7 +131,7 @@ function Body({ f, currency }: { f: Finding; currency: string }) {
     );
 }
 
-function Item({ f, currency, open, rank }: { f: Finding; currency: string; open: boolean; rank: number }) {
+function Item({ f, currency, open, rank, places }: { f: Finding; currency: string; open: boolean; rank: number; places: number }) {
     const page = usePage();
     const place = useRef<HTMLLIElement>(null);
     useEffect(() => {
@@ -144,8 +144,8 @@ function Item({ f, currency, open, rank }: { f: Finding; currency: string; open:
             <a class="finding-head" href={to} aria-expanded={open} role="button" onKeyDown={(e) => e.key === " " && (e.preventDefault(), (location.hash = to))}>
                 <span class="rank" aria-hidden="true">{rank}</span>
                 {saving > 0 || !(Number(f.month_cost) > 0)
-                    ? <span class="saving">{saving > 0 ? format.money(saving, currency) : format.UNKNOWN}<small> a month</small></span>
-                    : <span class="saving costs" title="what it costs; no saving is counted"><small>costs</small> {format.money(Number(f.month_cost), currency)}<small> a month</small></span>}
+                    ? <span class="saving">{saving > 0 ? format.money(saving, currency, places) : format.UNKNOWN}<small> a month</small></span>
+                    : <span class="saving costs" title="what it costs; no saving is counted"><small>costs</small> {format.money(Number(f.month_cost), currency, places)}<small> a month</small></span>}
                 <span class="finding-words"><span class="finding-title">{format.clean(f.title)}</span><span class="quiet"><bdi>{format.clean(f.subject)}</bdi></span></span>
                 <span class="owner minor"><bdi>{format.clean(f.owner)}</bdi></span>
                 <span class={`confidence minor ${f.confidence}`}>{f.confidence}</span>
@@ -173,14 +173,15 @@ export function FindingsView() {
                     const open = found.findings.filter((f) => !f.exempt && fits(f));
                     const exempt = found.findings.filter((f) => f.exempt && fits(f));
                     const saved = open.reduce((s, f) => s + Number(f.month_saving ?? 0), 0);
+                    const places = format.moneyPlaces(Math.max(0, ...found.findings.map((f) => Number(f.month_saving ?? 0))));
                     const owners = [...new Set(found.findings.map((f) => f.owner))].sort();
                     const rules = [...new Map(found.findings.map((f) => [f.rule, f.title]))];
                     return (
                         <>
                             <p class="lead"><b>{format.money(saved, currency)}</b> a month can be saved in {format.plural(open.filter((f) => Number(f.month_saving ?? 0) > 0).length, "action")}; each dollar is counted once. A month has {found.month_hours} hours, at the pace of this window.</p>
                             <div class="controls">
-                                <label>Owner <select value={owner} onChange={choose("owner")}><option value="">all</option>{owners.map((o) => <option key={o} value={o}>{format.clean(o)}</option>)}</select></label>
-                                <label>Rule <select value={rule} onChange={choose("rule")}><option value="">all</option>{rules.map(([id, title]) => <option key={id} value={id}>{format.clean(title)}</option>)}</select></label>
+                                <label>Owner <select aria-label="Owner" value={owner} onChange={choose("owner")}><option value="">all</option>{owners.map((o) => <option key={o} value={o}>{format.clean(o)}</option>)}</select></label>
+                                <label>Rule <select aria-label="Rule" value={rule} onChange={choose("rule")}><option value="">all</option>{rules.map(([id, title]) => <option key={id} value={id}>{format.clean(title)}</option>)}</select></label>
                                 <button type="button" class="plain" onClick={() => download("findings.csv", csv(
                                     ["id", "rule", "title", "subject", "owner", "month_saving", "month_cost", "window_cost", "currency", "confidence", "since", "what", "action", "command"],
                                     open.map((f) => [f.id, f.rule, f.title, f.subject, f.owner, f.month_saving, f.month_cost, f.window_cost, currency, f.confidence, f.since, f.what, f.action, f.command])))}
@@ -189,8 +190,8 @@ export function FindingsView() {
                             {open.length === 0
                                 ? <div class="state empty"><p><b>{found.findings.length ? "No finding fits these filters." : "Nothing was found."}</b></p>
                                     <p class="quiet">{found.findings.length ? "" : "What was not observed counts as in use: the trust page says how much that is."}</p></div>
-                                : <ol class="findings">{open.map((f, i) => <Item key={f.id} f={f} currency={currency} open={f.id === openId} rank={i + 1} />)}</ol>}
-                            {exempt.length > 0 && <section><h2>Accepted</h2><ol class="findings">{exempt.map((f, i) => <Item key={f.id} f={f} currency={currency} open={f.id === openId} rank={i + 1} />)}</ol></section>}
+                                : <ol class="findings">{open.map((f, i) => <Item key={f.id} f={f} currency={currency} open={f.id === openId} rank={i + 1} places={places} />)}</ol>}
+                            {exempt.length > 0 && <section><h2>Accepted</h2><ol class="findings">{exempt.map((f, i) => <Item key={f.id} f={f} currency={currency} open={f.id === openId} rank={i + 1} places={places} />)}</ol></section>}
                             {found.refused?.length > 0 && (
                                 <details class="notes"><summary>{format.plural(found.refused.length, "subject")} looked at and left alone</summary>
                                     <ul>{found.refused.map((r, i) => <li key={i}><b><bdi>{format.clean(r.subject)}</bdi></b> ({r.rule}): {format.clean(r.reason)}</li>)}</ul></details>

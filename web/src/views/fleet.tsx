@@ -51,7 +51,8 @@ export function Readout({ cell, currency }: { cell: Cell | null; currency: strin
     const gpu = cell.row.gpu, price = gpu.price_hour == null ? null : Number(gpu.price_hour);
     const category = cell.category ? byId.get(cell.category)! : null;
     const first = asked?.[0];
-    const holders = asked?.length ? asked : cell.holder ? [cell.holder] : [];
+    const all = asked?.length ? asked.filter((h) => h.namespace !== null) : cell.holder ? [cell.holder] : [];
+    const holders = [...new Map(all.map((h) => [`${h.namespace}/${h.workload ?? h.pod}`, h])).values()]; // a pod or ten of one workload
     const memory = first?.memory_max ?? cell.memory, power = first?.power_avg ?? cell.power;
     return (
         <dl class="readout" aria-live="polite">
@@ -141,13 +142,13 @@ export function FleetPicture({ fleet, height }: { fleet: Fleet; height: number }
     return (
         <Chart title="GPUs by node, hour by hour" note={more.day ? <>{more.day}, {format.zoneName(zone)}</> : <>{format.plural(p.rows.length, "GPU")}, {format.duration(p.hours.length)}, {format.zoneName(zone)}</>}
             tools={<>
-                <label class="picker"><span class="unseen">Day</span><select value={more.day ?? ""} onChange={(e) => set({ day: e.currentTarget.value })}><option value="">all days</option>{names.map((d) => <option key={d} value={d}>{d}</option>)}</select></label>
+                <span class="picker"><select aria-label="Day" value={more.day ?? ""} onChange={(e) => set({ day: e.currentTarget.value })}><option value="">all days</option>{names.map((d) => <option key={d} value={d}>{d}</option>)}</select></span>
                 {more.day && <>
                     <button type="button" class="plain" aria-label="The day before" disabled={names.indexOf(more.day) <= 0} onClick={() => shift(-1)}>‹</button>
                     <button type="button" class="plain" aria-label="The day after" disabled={names.indexOf(more.day) >= names.length - 1} onClick={() => shift(1)}>›</button>
                 </>}
-                <label class="picker"><span class="unseen">Order</span><select value={more.order ?? ""} onChange={(e) => set({ order: e.currentTarget.value })}><option value="">by name</option><option value="used">least used first</option><option value="type">by instance type</option></select></label>
-                {types.length > 1 && <label class="picker"><span class="unseen">Instance type</span><select value={more.type ?? ""} onChange={(e) => set({ type: e.currentTarget.value })}><option value="">all types</option>{types.map((t) => <option key={t} value={t}>{format.clean(t)}</option>)}</select></label>}
+                <span class="picker"><select aria-label="Order" value={more.order ?? ""} onChange={(e) => set({ order: e.currentTarget.value })}><option value="">by name</option><option value="used">least used first</option><option value="type">by instance type</option></select></span>
+                {types.length > 1 && <span class="picker"><select aria-label="Instance type" value={more.type ?? ""} onChange={(e) => set({ type: e.currentTarget.value })}><option value="">all types</option>{types.map((t) => <option key={t} value={t}>{format.clean(t)}</option>)}</select></span>}
                 <span class="zoom" role="group" aria-label="Height of rows">
                     <button type="button" class="plain" aria-label="Lower rows" disabled={level === 0} onClick={() => step(-1)}>−</button>
                     <button type="button" class="plain" aria-label="Higher rows" disabled={level === ROWS[ROWS.length - 1]} onClick={() => step(1)}>+</button>

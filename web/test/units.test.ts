@@ -1,0 +1,233 @@
+// What needs no browser: how figures are written, addresses, sums, CSV, the picture. Run by tests/run web.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { field, csv } from "../src/csv";
+import { ask, cubeFor, filterTest } from "../src/cube";
+import * as format from "../src/format";
+import { sum, readReport, Figures } from "../src/model";
+import { cellAt, dayRange, digit, halve, picture, pixels, quantile, seriesOf, stretches } from "../src/picture";
+import { filterOf, format as address, globMatches, HOME, parse, splitFilter } from "../src/route";
+import { sorted } from "../src/ui/table";
+import { squarify, efficiencyStep } from "../src/ui/treemap";
+import { axisStep } from "../src/ui/days";
+import { measure, shellWord } from "../src/views/findings";
+import { nextKey } from "../src/views/explore";
+
+test("money is written as the command line writes it", () => {
+    assert.equal(format.money(16128, "USD"), "$16,128");
+    assert.equal(format.money(6.4512, "USD"), "$6.45");
+    assert.equal(format.money(0.2, "USD", 0), "<$1");
+    assert.equal(format.money(0, "USD"), "$0");
+    assert.equal(format.money(0, "USD", 2), "$0");
+    assert.equal(format.money(null, "USD"), "–");
+    assert.equal(format.money(12, "CHF", 0), "12 CHF");
+    assert.equal(format.moneyChange(-358.5, "USD", 0), "−$359");
+    assert.equal(format.moneyChange(0.2, "USD", 0), "+<$1");
+    assert.equal(format.moneyShort(12500, "USD"), "$12.5k");
+    assert.equal(format.moneyShort(8000, "USD"), "$8,000");
+});
+
+test("little is not none, and nearly all is not all", () => {
+    assert.equal(format.percent(0.001), "<1 %");
+    assert.equal(format.percent(0), "0 %");
+    assert.equal(format.percent(0.999), ">99 %");
+    assert.equal(format.percent(1), "100 %");
+    assert.equal(format.percent(0.994, 1), "99.4 %");
+    assert.equal(format.percent(null), "–");
+    assert.equal(format.share(1, 0), "–");
+    assert.equal(format.hours(0.01), "<0.1");
+});
+
+test("a change has its sign, and what was nothing before is new", () => {
+    assert.equal(format.change(110, 100), "+10 %");
+    assert.equal(format.change(98.3, 100), "−1.7 %");
+    assert.equal(format.change(5, 0), "new");
+    assert.equal(format.change(100, 100), "0 %");
+});
+
+test("times are in the zone that is asked for", () => {
+    const at = Date.parse("2026-11-30T23:30:00Z");
+    assert.equal(format.moment(at, "UTC"), "2026-11-30 23:30Z");
+    assert.equal(format.moment(at, "Europe/Berlin"), "2026-12-01 00:30");
+    assert.equal(format.day(at, "Asia/Kolkata"), "2026-12-01");
+    assert.equal(format.duration(168), "7 days");
+    assert.equal(format.duration(36), "36 h");
+});
+
+test("signs that hide or turn text are written out", () => {
+    assert.equal(format.clean("a\u202eb"), "a\\u202eb");
+    assert.equal(format.clean("\x1b[31m"), "\\x1b[31m");
+    assert.equal(format.clean("zero\u200bwidth"), "zero\\u200bwidth");
+    assert.equal(format.clean("שלום <b> 漢字"), "שלום <b> 漢字");
+});
+
+test("an address says everything and reads back", () => {
+    const route = { ...HOME, view: "explore", path: ["a/b", "c d"], window: "7d", by: ["team", "workload"], filters: ["cluster=prod", "node!=gpu-*", "pod=a&b=c#?"], sort: "-cost", tz: "Europe/Berlin", more: { day: "2026-11-30", owner: "x=y" } };
+    assert.deepEqual(parse(address(route)), route);
+    assert.equal(address({ ...HOME, view: "explore", by: ["team", "workload"], filters: ["cluster=prod"] }), "#/explore?by=team,workload&filter=cluster=prod");
+    assert.deepEqual(parse(""), HOME);
+    assert.equal(parse("#/node/%E0%A4%A").path[0], "%E0%A4%A"); // half an escape
+});
+
+test("filters are globs as on the command line", () => {
+    assert.deepEqual(splitFilter("node!=gpu-*"), { key: "node", not: true, value: "gpu-*" });
+    assert.deepEqual(splitFilter("pod=a=b"), { key: "pod", not: false, value: "a=b" });
+    assert.ok(globMatches("gpu-*", "gpu-17"));
+    assert.ok(globMatches("*-1?", "gpu-17"));
+    assert.ok(!globMatches("gpu", "gpu-17"));
+    assert.ok(globMatches("a.c", "a.c") && !globMatches("a.c", "abc"));
+    assert.ok(!globMatches("*a*a*a*a*a*a*a*a*b", "a".repeat(5000)));
+    assert.equal(filterOf("pod", "a*[b]"), "pod=a??b?");
+    assert.equal(filterOf("team", null), "team=-");
+});
+
+test("on one key any of the filters, on several all, and none that is excluded", () => {
+    const fits = filterTest(["team=a", "team=b", "node=n1", "pod!=x*"]);
+    assert.ok(fits({ team: "a", node: "n1", pod: "y" }));
+    assert.ok(fits({ team: "b", node: "n1", pod: null }));
+    assert.ok(!fits({ team: "c", node: "n1", pod: "y" }));
+    assert.ok(!fits({ team: "a", node: "n2", pod: "y" }));
+    assert.ok(!fits({ team: "a", node: "n1", pod: "xx" }));
+    assert.ok(filterTest(["team=-"])({ team: null }));
+});
+
+const row = (over: Figures): Figures => ({ gpu_hours: 10, held_gpu_hours: 10, held_observed_gpu_hours: 10, useful_gpu_hours: 5, cost: 40, used: 20, slack: 20, held_idle: 0, utilisation: 0.5, coverage: 1, efficiency: 0.5, effective_price: 8, ...over });
+
+test("sums add, and ratios are divided anew", () => {
+    // 10 h at 50 % and 30 h at 10 %: 8 useful of 40 seen; 160 of money over 8 useful hours
+    const total = sum([row({}), row({ gpu_hours: 30, held_gpu_hours: 30, held_observed_gpu_hours: 30, useful_gpu_hours: 3, cost: 120, used: 12, slack: 108, utilisation: 0.1, efficiency: 0.1 })]);
+    assert.equal(total.cost, 160);
+    assert.equal(total.gpu_hours, 40);
+    assert.ok(Math.abs(total.utilisation! - 0.2) < 1e-12);
+    assert.ok(Math.abs(total.effective_price! - 20) < 1e-12);
+    assert.ok(Math.abs(total.efficiency! - 0.2) < 1e-12);
+    assert.equal(total.coverage, 1);
+});
+
+test("an idle row weighs as much as a busy one, and unheld rows have no ratio", () => {
+    const total = sum([row({}), row({ useful_gpu_hours: 0, used: 0, slack: 0, held_idle: 40, utilisation: 0, efficiency: 0 })]);
+    assert.ok(Math.abs(total.utilisation! - 0.25) < 1e-12);
+    assert.ok(Math.abs(total.efficiency! - 0.25) < 1e-12);
+    const unheld = sum([row({ held_gpu_hours: 0, held_observed_gpu_hours: 0, useful_gpu_hours: 0, used: 0, slack: 0, node_idle_empty: 40, utilisation: null, coverage: null, efficiency: null, effective_price: null })]);
+    assert.deepEqual([unheld.utilisation, unheld.coverage, unheld.efficiency, unheld.effective_price], [null, null, null, null]);
+});
+
+test("the smallest cube that has the keys answers", () => {
+    const cubes = [
+        { by: ["team", "node", "pod"], figures: ["cost"], rows: [["a", "n1", "p1", 1], ["a", "n2", "p2", 2], ["b", "n1", "p3", 4]], rows_total: 3 },
+        { by: ["team", "node"], figures: ["cost"], rows: [["a", "n1", 1], ["b", "n1", 4]], rows_total: 2 },
+    ];
+    assert.equal(cubeFor(cubes, ["team"], ["node=n1"]), cubes[1]);
+    assert.equal(cubeFor(cubes, ["team"], ["pod=p1"]), cubes[0]);
+    assert.equal(cubeFor(cubes, ["model"], []), undefined);
+    const base = { by: [], rows: [], notes: [] } as never;
+    const answer = ask(cubes[0], base, ["team"], ["node=n1"]);
+    assert.deepEqual(answer.rows.map((r) => [r.keys.team, r.figures.cost]), [["b", 4], ["a", 1]]);
+    assert.equal(answer.totals.cost, 5);
+});
+
+test("a report's money is text and its keys have dashes", () => {
+    const report = readReport({ window: {}, recorded: null, currency: "USD", by: ["instance_type"], fleet: {}, totals: { cost: "1.500000000", utilisation: null, flags: { unpriced: {} } }, rows_total: 1, rows: [{ instance_type: null, cost: "1.500000000", flags: {} }], balance: null, notes: [] });
+    assert.equal(report.totals.cost, 1.5);
+    assert.equal(report.totals.utilisation, null);
+    assert.deepEqual(report.by, ["instance-type"]);
+    assert.deepEqual(report.rows[0].keys, { "instance-type": null });
+    assert.deepEqual(report.flags, ["unpriced"]);
+});
+
+test("CSV quotes, and neutralises what a spreadsheet would run", () => {
+    for (const sign of ["=1", "+1", "-1", "@a", "\ta", "\ra"]) assert.ok(field(sign).replace(/^"/, "").startsWith("'"), sign);
+    assert.equal(field(-1.5), "-1.5");
+    assert.equal(field(null), "");
+    assert.equal(field('a"b,c'), '"a""b,c"');
+    assert.equal(csv(["a", "b"], [["x", 1]]), "a,b\r\nx,1\r\n");
+});
+
+test("tables sort by largest, keep order on ties, and put what is not known last both ways", () => {
+    const rows = [{ n: "b", v: 1 }, { n: "a", v: null }, { n: "c", v: 3 }, { n: "d", v: 1 }];
+    const columns = [{ id: "v", heading: "", cell: () => "", value: (r: (typeof rows)[number]) => r.v }, { id: "n", heading: "", cell: () => "", value: (r: (typeof rows)[number]) => r.n }];
+    assert.deepEqual(sorted(rows, columns, "v").map((r) => r.n), ["c", "b", "d", "a"]);
+    assert.deepEqual(sorted(rows, columns, "-v").map((r) => r.n), ["b", "d", "c", "a"]);
+    assert.deepEqual(sorted(rows, columns, "n").map((r) => r.n), ["a", "b", "c", "d"]);
+});
+
+test("a treemap's areas are its values and fill its box", () => {
+    const values = [6, 6, 4, 3, 2, 2, 1], boxes = squarify(values, { x: 0, y: 0, w: 600, h: 400 });
+    boxes.forEach((b, i) => assert.ok(Math.abs(b.w * b.h - (values[i] / 24) * 240000) < 1e-6));
+    for (const b of boxes) assert.ok(b.x >= -1e-9 && b.y >= -1e-9 && b.x + b.w <= 600 + 1e-9 && b.y + b.h <= 400 + 1e-9);
+    // the first row of the published example: two squares of 6, side by side in height
+    assert.ok(Math.abs(boxes[0].w - 300) < 1e-9 && Math.abs(boxes[0].h - 200) < 1e-9);
+    assert.equal(efficiencyStep(1), 6);
+    assert.equal(efficiencyStep(0), 0);
+    assert.equal(efficiencyStep(null), null);
+});
+
+test("axes have round steps", () => {
+    assert.equal(axisStep(6800), 2000);
+    assert.equal(axisStep(100), 25);
+    assert.equal(axisStep(0), 1);
+});
+
+const FLEET = {
+    hours: ["2026-11-30T22:00:00Z", "2026-11-30T23:00:00Z", "2026-12-01T00:00:00Z"],
+    holders: [{ namespace: "ml", workload: "Job/a", team: "x", pod: null }],
+    nodes: [
+        { cluster: null, node: "n1", instance_type: "t", pool: null, gpus: [{ device: "G0", model: "m", hours: "UU.", use: "z0-", runs: [0, 2, 0], memory: "zz-", memory_total: 70, power: "z--", power_top: 400 }, { device: "G1", model: "m", hours: "EEE", use: "000" }] },
+        { cluster: null, node: "n2", instance_type: "t", pool: null, gpus: [{ device: "G2", model: "m", hours: "SSS", use: "iii" }] },
+    ],
+} as never;
+
+test("a cell of the picture is what its hour was", () => {
+    const p = picture(FLEET);
+    assert.deepEqual(p.bands.map((b) => [b.first, b.n]), [[0, 2], [2, 1]]);
+    const cell = cellAt(p, 0, 0)!;
+    assert.deepEqual([cell.category, cell.use, cell.memory, cell.power, cell.holder?.workload], ["used", 1, 70, 400, "Job/a"]);
+    assert.deepEqual([cellAt(p, 0, 2)!.category, cellAt(p, 0, 2)!.use, cellAt(p, 0, 2)!.holder], [null, null, null]);
+    assert.equal(cellAt(p, 9, 0), null);
+    assert.equal(digit("-"), null);
+    assert.equal(digit("0"), 0);
+    assert.deepEqual(stretches(p).map((s) => [s.from, s.to]), [[Date.parse("2026-11-30T22:00:00Z"), Date.parse("2026-12-01T00:00:00Z")]]);
+});
+
+test("a day is the hours that begin in it", () => {
+    assert.deepEqual(dayRange(["a", "a", "b"], "a"), [0, 2]);
+    assert.deepEqual(dayRange(["a", "a", "b"], "b"), [2, 3]);
+    assert.equal(dayRange(["a"], "c"), null);
+});
+
+test("pictures get smaller by the mean of two rows", () => {
+    const p = picture(FLEET);
+    const data = pixels(p, (letter) => (letter === "U" ? [100, 0, 200] : [0, 50, 0]));
+    assert.equal(data.length, 9);
+    const half = halve(data, 3, 3);
+    assert.equal(half.length, 6);
+    assert.deepEqual([half[0] & 255, (half[0] >> 8) & 255, (half[0] >> 16) & 255, half[0] >>> 24], [50, 25, 100, 255]);
+});
+
+test("series are means over GPUs, and those of a holder only his hours", () => {
+    const p = picture(FLEET);
+    assert.deepEqual(seriesOf(p, (h) => h.workload === "Job/a").lines.find((l) => l.name === "use")!.v, [1, 0, null]);
+    assert.deepEqual(seriesOf(p).lines[0].v[2], (0 + 18 / 35) / 2);
+    assert.equal(quantile([1, 2, 3, 4, 5, 6, 7, 8, 9, 10], 0.9), 9);
+    assert.equal(quantile([], 0.5), null);
+});
+
+test("evidence is drawn only where value and bound are of one unit", () => {
+    assert.deepEqual(measure({ name: "", value: "100.0 %", threshold: "60 %" }), { value: 100, bound: 60, top: 100 });
+    assert.equal(measure({ name: "", value: "168.0 GPU-hours", threshold: "60 %" }), null);
+    assert.equal(measure({ name: "", value: "none in the window", threshold: "24 h" }), null);
+    assert.equal(measure({ name: "", value: "1 h", threshold: null }), null);
+});
+
+test("what is copied into a shell is one word", () => {
+    assert.equal(shellWord("node-empty-ccc3276c"), "node-empty-ccc3276c");
+    assert.equal(shellWord("a b'; rm -rf /"), "'a b'\\''; rm -rf /'");
+});
+
+test("a click goes down to what is not fixed yet", () => {
+    assert.equal(nextKey(["team"], []), "workload");
+    assert.equal(nextKey(["team"], ["workload"]), "pod");
+    assert.equal(nextKey(["node"], ["node"]), "gpu");
+    assert.equal(nextKey(["container"], ["pod", "gpu", "workload"]), null);
+});
