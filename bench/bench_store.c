@@ -1,14 +1,15 @@
 /* The ledger database at the size of a large fleet: ingest, bytes a row, and reports.
  *
  *     bench_store [--gpus 10000] [--days 90] [--db FILE] [--full] [--hourly] [--keep] [--naive]
- *                 [--only TEXT]
+ *                 [--hours] [--only TEXT]
  *
  * Rows are deterministic. The mix of jobs, models and teams is the one that the peers' figures of
  * docs/internals/store.md were measured with (13 columns: hour, cluster, node, device, model,
  * namespace, pod, team, GPU_UTIL, SM activity, maximum memory, power, cost); what else a ledger row
  * has follows from those. --full gives every measured field noise of its own, as 30 s samples
  * have it: integrals that share no step, histograms, states. --hourly commits hour by hour, as a
- * running collector does. --naive also loads the same rows into a plain SQLite table. */
+ * running collector does. --hours adds what GPUs and hosts did, as a collector does, for the idle
+ * scan. --naive also loads the same rows into a plain SQLite table. */
 #include <math.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -28,7 +29,7 @@
 struct options {
     int gpus, days;
     const char *db;
-    bool full, hourly, keep, naive;
+    bool full, hourly, keep, naive, hours;
 };
 
 static const char *only = ""; /* reports whose title has this text */
@@ -271,6 +272,56 @@ static void priced(struct row *row, money_t cost, bool held, int model)
     row->category[CATEGORY_SLACK] = cost - used - idle;
 }
 
+/* What the row's GPU did, whoever held it. */
+static void add_device_hour(struct row_batch *batch, const struct row *row)
+{
+    bool works = row->state_ms[STATE_IDLE] < HOUR_MS;
+    struct device_hour hour = {
+        .hour = row->key.hour,
+        .cluster = row->key.cluster,
+        .node = row->key.node,
+        .device = row->key.device,
+        .model = row->facts.model,
+        .up_ms = HOUR_MS,
+        .covered_ms = HOUR_MS,
+        .observed_ms = HOUR_MS,
+        .held_ms = row->held_ms,
+        .util = row->e,
+        .util_seen_ms = HOUR_MS,
+        .mem = (int64_t)((wide_t)row->mem_max_bytes * NANO / row->mem_total_bytes * HOUR_MS),
+        .mem_seen_ms = HOUR_MS,
+        .power_mw_ms = row->energy_mj * 1000,
+        .power_seen_ms = HOUR_MS,
+        .power_max_mw = row->energy_mj / 3600,
+        .power_limit_mw = 700000,
+        .worked_until = works ? row->key.hour + HOUR_MS : TIME_MIN,
+        .idle_from = works ? TIME_MIN : row->key.hour,
+        .idle_after_ms = works ? 0 : HOUR_MS,
+        .floor_samples = row->held_ms ? 0 : 120,
+        .floor_mw = row->held_ms ? 0 : 120 * 68500};
+    mem_push(batch->device_hours, batch->device_hours_n, batch->device_hours_room, hour);
+}
+
+static void add_machine_hour(struct fleet *fleet, int node, const struct node_hour *of_node,
+                             struct row_batch *batch)
+{
+    int64_t noise = (int64_t)(uniform(&fleet->gpus[node * GPUS_A_NODE].dice) * (double)NANO);
+    struct machine_hour hour = {.hour = of_node->hour,
+                                .cluster = of_node->cluster,
+                                .node = of_node->node,
+                                .cpu = HOUR_MS * (noise / 2),
+                                .cpu_seen_ms = HOUR_MS,
+                                .cpu_max = noise,
+                                .cpus = 192,
+                                .net_bytes = noise * 100,
+                                .net_seen_ms = HOUR_MS,
+                                .requested_mcpu = 64000,
+                                .requested_memory_bytes = INT64_C(512) << 30,
+                                .cpu_pods = 0,
+                                .daemon_pods = 6};
+    mem_push(batch->machine_hours, batch->machine_hours_n, batch->machine_hours_room, hour);
+}
+
 static void fill_node(struct fleet *fleet, int node, time_ms hour, struct row_batch *batch)
 {
     int model = node % 10 < 5 ? 0 : node % 10 < 8 ? 1 : 2;
@@ -307,6 +358,8 @@ static void fill_node(struct fleet *fleet, int node, time_ms hour, struct row_ba
         measured(fleet, gpu, kind, &row);
         priced(&row, cost, kind != JOB_NONE, model);
         mem_push(batch->rows, batch->rows_n, batch->rows_room, row);
+        if (fleet->options.hours)
+            add_device_hour(batch, &row);
     }
     struct node_hour of_node = {.hour = hour,
                                 .cluster = cluster,
@@ -320,6 +373,8 @@ static void fill_node(struct fleet *fleet, int node, time_ms hour, struct row_ba
                                 .gpus = to - from,
                                 .price_source = fleet->source};
     mem_push(batch->node_hours, batch->node_hours_n, batch->node_hours_room, of_node);
+    if (fleet->options.hours)
+        add_machine_hour(fleet, node, &of_node, batch);
 }
 
 static double seconds(void)
@@ -549,6 +604,8 @@ static struct options options_of(int argc, char **argv)
             options.full = true;
         else if (strcmp(argv[i], "--hourly") == 0)
             options.hourly = true;
+        else if (strcmp(argv[i], "--hours") == 0)
+            options.hours = true;
         else if (strcmp(argv[i], "--keep") == 0)
             options.keep = true;
         else if (strcmp(argv[i], "--naive") == 0)

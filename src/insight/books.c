@@ -1,5 +1,6 @@
-/* One pass over the rows. Rows come in order of hour, so that what held up to now is what the last
- * rows say. */
+/* One pass over the rows, node by node and on all cores: each chunk of nodes has books of its own,
+ * which are put one behind the other in the end. Rows of a node come in order of hour, so that what
+ * held up to now is what the last rows say. */
 #include "insight/books.h"
 
 #include <stdlib.h>
@@ -16,7 +17,7 @@ struct table {
     size_t mask;
 };
 
-/* GPUs of a pod in an hour. */
+/* GPUs of a pod in an hour; a pod is on one node. */
 struct pod_hour {
     name_t cluster, namespace, pod;
     time_ms hour;
@@ -30,6 +31,7 @@ struct reading {
     size_t pods_n, pods_room;
     struct table pod_table;
     time_ms hour;
+    name_t node;
 };
 
 static uint64_t mix(uint64_t hash, uint64_t v)
@@ -40,7 +42,8 @@ static uint64_t mix(uint64_t hash, uint64_t v)
 
 static uint64_t cell_hash(const struct book_cell *cell)
 {
-    uint64_t hash = mix((uint64_t)cell->cluster << 32 | cell->node, cell->device);
+    /* Ids of a node and its GPUs lie side by side: mixed as they are, they cancel out. */
+    uint64_t hash = mix(mix(0, (uint64_t)cell->cluster << 32 | cell->node), cell->device);
     hash = mix(hash, (uint64_t)cell->instance << 32 | cell->namespace);
     return mix(hash, cell->facts.workload);
 }
@@ -54,12 +57,12 @@ static bool same_cell(const struct book_cell *a, const struct book_cell *b)
 
 static uint64_t workload_hash(const struct book_workload *of)
 {
-    return mix(mix((uint64_t)of->cluster << 32 | of->namespace, of->workload), 1);
+    return mix(mix(mix(1, (uint64_t)of->cluster << 32 | of->namespace), of->workload), 1);
 }
 
 static uint64_t node_hash(const struct book_node *of)
 {
-    return mix((uint64_t)of->cluster << 32 | of->node, 2);
+    return mix(mix(2, (uint64_t)of->cluster << 32 | of->node), 2);
 }
 
 /* Room for one more, all items hashed anew where the table is half full. True: it was. */
@@ -100,7 +103,7 @@ static size_t node_index(struct reading *reading, name_t cluster, name_t name)
     return table->slots[at] - 1;
 }
 
-static size_t workload_index(struct reading *reading, const struct row *row)
+static size_t workload_index(struct reading *reading, const struct book_workload *of)
 {
     struct books *books = reading->books;
     struct table *table = &reading->workloads;
@@ -110,9 +113,8 @@ static size_t workload_index(struct reading *reading, const struct row *row)
             probe(*table, workload_hash(&books->workloads[i]), index == i);
             table->slots[at] = (uint32_t)i + 1;
         }
-    struct book_workload wanted = {.cluster = row->key.cluster,
-                                   .namespace = row->key.namespace,
-                                   .workload = row->facts.workload};
+    struct book_workload wanted = {
+        .cluster = of->cluster, .namespace = of->namespace, .workload = of->workload};
     probe(*table, workload_hash(&wanted),
           books->workloads[index].cluster == wanted.cluster &&
               books->workloads[index].namespace == wanted.namespace &&
@@ -157,8 +159,11 @@ static struct book_cell *cell_of(struct reading *reading, const struct row *row)
     probe(*table, cell_hash(&wanted), same_cell(&books->cells[index], &wanted));
     if (!table->slots[at]) {
         wanted.floor_mw = floor_of(books, row->facts.model);
+        const struct book_workload named = {.cluster = wanted.cluster,
+                                            .namespace = wanted.namespace,
+                                            .workload = wanted.facts.workload};
         wanted.node_index = node_index(reading, wanted.cluster, wanted.node);
-        wanted.workload = row->key.pod == NAME_NONE ? SIZE_MAX : workload_index(reading, row);
+        wanted.workload = row->key.pod == NAME_NONE ? SIZE_MAX : workload_index(reading, &named);
         mem_push(books->cells, books->cells_n, books->cells_room, wanted);
         table->slots[at] = (uint32_t)books->cells_n;
         if (wanted.workload != SIZE_MAX) {
@@ -270,8 +275,9 @@ static void count_pod(struct reading *reading, const struct row *row, struct boo
 {
     struct table *table = &reading->pod_table;
     size_t at;
-    if (row->key.hour != reading->hour) {
+    if (row->key.hour != reading->hour || row->key.node != reading->node) {
         reading->hour = row->key.hour;
+        reading->node = row->key.node;
         reading->pods_n = 0;
         if (table->slots)
             memset(table->slots, 0, (table->mask + 1) * sizeof *table->slots);
@@ -340,9 +346,34 @@ static void add_recorded(struct books *books, time_ms hour)
         books->window.to = hour + HOUR_MS;
 }
 
-static bool take_rows(void *context, const struct row_batch *batch)
+/* The books of a chunk of nodes. */
+struct part {
+    struct books books;
+    struct reading reading;
+};
+struct gathering {
+    struct books *books;
+    struct part *parts;
+    size_t n;
+};
+
+static void begin_parts(void *context, size_t n)
 {
-    struct reading *reading = context;
+    struct gathering *gathering = context;
+    gathering->parts = mem_zalloc(n, sizeof *gathering->parts);
+    gathering->n = n;
+    for (size_t i = 0; i < n; i++) {
+        struct part *part = &gathering->parts[i];
+        part->books.names = gathering->books->names;
+        part->books.thresholds = gathering->books->thresholds;
+        part->books.window = (struct span){TIME_MAX, TIME_MIN};
+        part->reading = (struct reading){.books = &part->books, .hour = TIME_MIN};
+    }
+}
+
+static bool take_rows(void *context, size_t chunk, const struct row_batch *batch)
+{
+    struct reading *reading = &((struct gathering *)context)->parts[chunk].reading;
     struct books *books = reading->books;
     for (size_t i = 0; i < batch->notes_n; i++)
         if (batch->notes[i].kind == NOTE_EXEMPT)
@@ -363,6 +394,68 @@ static bool take_rows(void *context, const struct row_batch *batch)
             count_pod(reading, row, &books->workloads[cell->workload]);
     }
     return true;
+}
+
+static void free_part(struct part *part)
+{
+    for (size_t i = 0; i < part->books.workloads_n; i++)
+        free(part->books.workloads[i].cells);
+    free(part->books.cells);
+    free(part->books.workloads);
+    free(part->books.nodes);
+    free(part->books.wishes);
+    free(part->reading.cells.slots);
+    free(part->reading.workloads.slots);
+    free(part->reading.nodes.slots);
+    free(part->reading.pod_table.slots);
+    free(part->reading.pods);
+    *part = (struct part){0};
+}
+
+/* Put a part behind what there is: its nodes are in no other, its workloads may be. */
+static void add_part(struct reading *whole, const struct books *part)
+{
+    struct books *books = whole->books;
+    size_t nodes = books->nodes_n;
+    size_t *workloads = mem_alloc((part->workloads_n + 1) * sizeof *workloads);
+    for (size_t i = 0; i < part->workloads_n; i++) {
+        workloads[i] = workload_index(whole, &part->workloads[i]);
+        struct book_workload *of = &books->workloads[workloads[i]];
+        int gpus = part->workloads[i].gpus_a_pod;
+        of->gpus_a_pod = gpus > of->gpus_a_pod ? gpus : of->gpus_a_pod;
+    }
+    for (size_t i = 0; i < part->nodes_n; i++)
+        mem_push(books->nodes, books->nodes_n, books->nodes_room, part->nodes[i]);
+    mem_reserve(books->cells, books->cells_n, books->cells_room, part->cells_n + 1);
+    for (size_t i = 0; i < part->cells_n; i++) {
+        struct book_cell *cell = &books->cells[books->cells_n];
+        *cell = part->cells[i];
+        cell->node_index += nodes;
+        if (cell->workload != SIZE_MAX) {
+            cell->workload = workloads[cell->workload];
+            struct book_workload *of = &books->workloads[cell->workload];
+            mem_push(of->cells, of->cells_n, of->cells_room, books->cells_n);
+        }
+        books->cells_n++;
+    }
+    for (size_t i = 0; i < part->wishes_n; i++)
+        mem_push(books->wishes, books->wishes_n, books->wishes_room, part->wishes[i]);
+    if (part->window.from < books->window.from)
+        books->window.from = part->window.from;
+    if (part->window.to > books->window.to)
+        books->window.to = part->window.to;
+    free(workloads);
+}
+
+static void join_parts(struct gathering *gathering)
+{
+    struct reading whole = {.books = gathering->books};
+    for (size_t i = 0; i < gathering->n; i++) {
+        add_part(&whole, &gathering->parts[i].books);
+        free_part(&gathering->parts[i]);
+    }
+    free(whole.workloads.slots);
+    free(gathering->parts);
 }
 
 static void add_cell(struct book_workload *of, const struct book_cell *cell)
@@ -426,23 +519,20 @@ enum err books_read(struct store *store, struct span window, const struct thresh
                     struct books **ret, struct error *err)
 {
     struct books *books = mem_zalloc(1, sizeof *books);
-    struct reading reading = {.books = books, .hour = TIME_MIN};
+    struct gathering gathering = {.books = books};
+    const struct store_node_reader reader = {&gathering, begin_parts, take_rows};
     books->names = store_names(store);
     books->window = (struct span){TIME_MAX, TIME_MIN};
     if (thresholds)
         books->thresholds = *thresholds;
     else
         thresholds_defaults(&books->thresholds);
-    enum err code = query_rows(store, window, take_rows, &reading, err);
+    enum err code = query_nodes(store, window, &reader, err);
+    join_parts(&gathering);
     if (!code)
         code = books_read_loads(books, store, window, err);
     if (books->window.from >= books->window.to)
         books->window = window;
-    free(reading.cells.slots);
-    free(reading.workloads.slots);
-    free(reading.nodes.slots);
-    free(reading.pod_table.slots);
-    free(reading.pods);
     if (code) {
         books_free(books);
         return code;

@@ -21,6 +21,12 @@ enum err query_rows(struct store *store, struct span span, store_row_fn each, vo
     return store_read_rows(store, span, each, context, err);
 }
 
+enum err query_nodes(struct store *store, struct span span, const struct store_node_reader *reader,
+                     struct error *err)
+{
+    return store_read_nodes(store, span, reader, err);
+}
+
 enum err query_machine_hours(struct store *store, struct span span, store_machine_hours_fn each,
                              void *context, struct error *err)
 {

@@ -12,6 +12,9 @@ enum err query_node_hours(struct store *store, struct span span, store_node_hour
 enum err query_rows(struct store *store, struct span span, store_row_fn each, void *context,
                     struct error *err);
 
+enum err query_nodes(struct store *store, struct span span, const struct store_node_reader *reader,
+                     struct error *err);
+
 enum err query_machine_hours(struct store *store, struct span span, store_machine_hours_fn each,
                              void *context, struct error *err);
 enum err query_workload_hours(struct store *store, struct span span, store_workload_hours_fn each,

@@ -49,7 +49,8 @@ struct series_reader {
     struct store *store;
     struct block *block;
     struct strings strings;
-    name_t *of_string, *kind_of_string; /* [index]; 0 is none */
+    name_t *of_string, *kind_of_string; /* [index]; 0 is none, or not put yet */
+    name_t some;                        /* in place of names that are not wanted */
     enum block_names names;
 };
 
@@ -60,26 +61,28 @@ static void resolve_strings(struct series_reader *reader)
     struct names *names = reader->store->names;
     reader->of_string = arena_zalloc(arena, bytes);
     reader->kind_of_string = reader->of_string;
-    if (reader->names == BLOCK_NAMES_ALL) {
-        for (size_t i = 0; i < reader->strings.n; i++)
-            reader->of_string[i + 1] = names_put(names, reader->strings.texts[i]);
+    if (reader->names == BLOCK_NAMES_ALL)
         return;
-    }
+    reader->some = names_put(names, STR("(pod)"));
+    if (reader->names == BLOCK_NAMES_PODS)
+        return;
     reader->kind_of_string = arena_zalloc(arena, bytes);
-    name_t some = names_put(names, STR("(pod)"));
     for (size_t i = 0; i < reader->strings.n; i++) {
-        reader->of_string[i + 1] = some;
+        reader->of_string[i + 1] = reader->some;
         struct str text = reader->strings.texts[i];
         if (text.n && memchr(text.p, '/', text.n))
             reader->kind_of_string[i + 1] = kind_of(names, text);
     }
 }
 
-static bool string_name(const struct series_reader *reader, const name_t *table, int64_t index,
+/* Texts are put where they are wanted: uids are not by all. */
+static bool string_name(const struct series_reader *reader, name_t *table, int64_t index,
                         name_t *ret)
 {
     if (index < 0 || (uint64_t)index > reader->strings.n)
         return false;
+    if (index && !table[index] && reader->names != BLOCK_NAMES_KINDS)
+        table[index] = names_put(reader->store->names, reader->strings.texts[index - 1]);
     *ret = table[index];
     return true;
 }
@@ -123,6 +126,10 @@ static bool set_series_field(const struct series_reader *reader, enum series_col
     case SERIES_POD:
         return string_name(reader, reader->of_string, v, &key->pod);
     case SERIES_UID:
+        if (reader->names == BLOCK_NAMES_PODS) {
+            key->pod_uid = v ? reader->some : NAME_NONE;
+            return v >= 0 && (uint64_t)v <= reader->strings.n;
+        }
         return string_name(reader, reader->of_string, v, &key->pod_uid);
     case SERIES_FIRST_HOUR: /* first hour, how many, and what that gets wrong */
         series->hours = (uint32_t)id;

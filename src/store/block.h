@@ -117,6 +117,7 @@ static inline bool series_is_held(const struct series *series)
 /* What of the names that stand in the block is wanted in memory. */
 enum block_names {
     BLOCK_NAMES_ALL,
+    BLOCK_NAMES_PODS,  /* all but uids, which are some name */
     BLOCK_NAMES_KINDS, /* pods and uids are some name, workloads only their kind (Job) */
 };
 

@@ -73,6 +73,20 @@ typedef bool (*store_row_fn)(void *context, const struct row_batch *batch);
 enum err store_read_rows(struct store *store, struct span hours, store_row_fn each, void *context,
                          struct error *err);
 
+/* The same rows node by node, on as many threads as there are cores: quicker where something is
+ * held for every GPU. Nodes are in chunks, in order of their names; `begin` is told how many,
+ * before any call of `each` (at least 1). `each` gets a node's UTC day at a time, in order of node
+ * and day, rows in order of hour and key; calls of one chunk come one after the other, those of
+ * different chunks at any time and on any thread. Pods' uids are some name. Notes come last, in
+ * chunk 0. */
+struct store_node_reader {
+    void *context;
+    void (*begin)(void *context, size_t chunks);
+    bool (*each)(void *context, size_t chunk, const struct row_batch *batch); /* false: stop */
+};
+enum err store_read_nodes(struct store *store, struct span hours,
+                          const struct store_node_reader *reader, struct error *err);
+
 /* Read what GPUs did in [hours.from, hours.to): a call for each node and UTC day that has any, in
  * order of day; inside a call in order of device and hour. `each` returns false to stop. A database
  * that an older version filled has none of its hours. */

@@ -1,0 +1,314 @@
+/* Reading rows node by node, on all cores: for whoever adds up over time and has to hold something
+ * for every GPU. In order of hour over a whole fleet, what it holds of a GPU has left the
+ * processor's caches before the next hour comes, and nothing that it does needs that order.
+ *
+ *     cells of all days -> sorted by (node's name, day) -> chunks of nodes -> a thread a chunk
+ *
+ * SQLite is read by the calling thread only, so that all threads see one state of the database;
+ * what is dear is unpacking, which needs nothing of a handle but its dictionary. Nodes come in
+ * order of their names, and chunks do not depend on the number of threads, so that what is made of
+ * them does not either. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "store/block.h"
+#include "store/internal.h"
+#include "store/lens.h"
+
+#define CHUNK_NODES 32
+#define THREADS_MAX 8
+
+struct cell {
+    int64_t key;
+    uint32_t hours;
+    uint32_t rank; /* of its node's name */
+};
+
+struct job {
+    const struct node_reading *reading;
+    size_t chunk;
+    const struct cell *cells;
+    size_t n;
+    struct strbuf bytes; /* of all cells */
+    size_t *ends;        /* [n]: where each one's bytes end */
+    struct block block;
+    struct row_batch batch;
+    enum err code;
+    struct error err;
+    bool more;
+};
+
+struct node_reading {
+    struct store *store;
+    uint32_t *ranks; /* [place - 1]: places of one node have one */
+    struct cell *cells;
+    size_t n, room;
+    struct job jobs[THREADS_MAX];
+    size_t jobs_n;
+    const struct store_node_reader *reader;
+};
+
+static int by_names(const void *a, const void *b, void *context)
+{
+    const struct store *store = context;
+    const struct place *left = &store->places.items[*(const uint32_t *)a];
+    const struct place *right = &store->places.items[*(const uint32_t *)b];
+    int order =
+        str_cmp(names_text(store->names, left->cluster), names_text(store->names, right->cluster));
+    return order ? order
+                 : str_cmp(names_text(store->names, left->node),
+                           names_text(store->names, right->node));
+}
+
+static void rank_places(struct node_reading *reading)
+{
+    struct store *store = reading->store;
+    size_t n = store->places.n;
+    uint32_t *order = mem_alloc((n + 1) * sizeof *order), rank = 0;
+    reading->ranks = mem_zalloc(n + 1, sizeof *reading->ranks);
+    for (size_t i = 0; i < n; i++)
+        order[i] = (uint32_t)i;
+    if (n)
+        qsort_r(order, n, sizeof *order, by_names, store);
+    for (size_t i = 0; i < n; i++) {
+        rank += i > 0 && by_names(&order[i - 1], &order[i], store) != 0;
+        reading->ranks[order[i]] = rank;
+    }
+    free(order);
+}
+
+static int by_rank(const void *a, const void *b)
+{
+    const struct cell *left = a, *right = b;
+    if (left->rank != right->rank)
+        return left->rank < right->rank ? -1 : 1;
+    return (left->key > right->key) - (left->key < right->key);
+}
+
+/* The cells that have any of the hours, in order of node and day. */
+static enum err find_cells(struct node_reading *reading, struct span hours, struct error *err)
+{
+    struct store *store = reading->store;
+    sqlite3_stmt *get = db_statement(store, STATEMENT_BLOCK_HOURS, err);
+    if (!get)
+        return ERR_STORE;
+    sqlite3_bind_int64(get, 1, cell_key(day_of(hours.from), 0, 0));
+    sqlite3_bind_int64(get, 2, cell_key(day_of(hours.to - 1) + 1, 0, 0));
+    enum err code = ERR_OK;
+    int rc = SQLITE_DONE;
+    while (!code && (rc = sqlite3_step(get)) == SQLITE_ROW) {
+        struct cell cell = {.key = sqlite3_column_int64(get, 0)};
+        uint32_t place = cell_place(cell.key);
+        struct place known;
+        cell.hours =
+            (uint32_t)sqlite3_column_int64(get, 1) & hours_in_day(hours, cell_day(cell.key));
+        if (!places_get(store, place, &known))
+            code = db_corrupt(store, "a block of an unknown node", err);
+        cell.rank = !code && place ? reading->ranks[place - 1] : 0;
+        if (!code && cell.hours)
+            mem_push(reading->cells, reading->n, reading->room, cell);
+    }
+    if (!code && rc != SQLITE_DONE)
+        code = db_fail(store, rc, "reading rows", err);
+    sqlite3_reset(get);
+    if (reading->n)
+        qsort(reading->cells, reading->n, sizeof *reading->cells, by_rank);
+    return code;
+}
+
+/* The end of a chunk that begins at `from`. */
+static size_t chunk_end(const struct node_reading *reading, size_t from)
+{
+    size_t to = from;
+    for (int nodes = 0; to < reading->n; to++) {
+        nodes += to == from || reading->cells[to].rank != reading->cells[to - 1].rank;
+        if (nodes > CHUNK_NODES)
+            break;
+    }
+    return to;
+}
+
+static enum err read_bytes(struct store *store, struct job *job, struct error *err)
+{
+    strbuf_clear(&job->bytes);
+    job->ends = mem_realloc(job->ends, job->n + 1, sizeof *job->ends);
+    for (size_t i = 0; i < job->n; i++) {
+        bool whole = (job->cells[i].key & ((1 << SEGMENT_BITS) - 1)) == 0;
+        sqlite3_stmt *get =
+            db_statement(store, whole ? STATEMENT_BLOCK_GET : STATEMENT_SEGMENT_GET, err);
+        if (!get)
+            return ERR_STORE;
+        sqlite3_bind_int64(get, 1, job->cells[i].key);
+        int rc = sqlite3_step(get);
+        if (rc == SQLITE_ROW)
+            strbuf_add(&job->bytes, db_text(get, 0));
+        job->ends[i] = job->bytes.n;
+        sqlite3_reset(get);
+        if (rc == SQLITE_DONE)
+            return db_corrupt(store, "a block is missing", err);
+        if (rc != SQLITE_ROW)
+            return db_fail(store, rc, "reading rows", err);
+    }
+    return ERR_OK;
+}
+
+static int by_key(const void *a, const void *b, void *names)
+{
+    const struct row *left = a, *right = b;
+    return row_key_cmp(names, &left->key, &right->key);
+}
+
+static int by_hour(const void *a, const void *b)
+{
+    const struct node_hour *left = a, *right = b;
+    return (left->hour > right->hour) - (left->hour < right->hour);
+}
+
+/* The cells [from, to) of one node and day: segments, and books that the node is in. */
+static void emit_day(struct job *job, size_t from, size_t to)
+{
+    struct store *store = job->reading->store;
+    struct row_batch *batch = &job->batch;
+    int64_t day = cell_day(job->cells[from].key);
+    row_batch_clear(batch);
+    batch->names = store->names;
+    batch->hours = (struct span){day * DAY_MS, (day + 1) * DAY_MS};
+    for (size_t i = from; i < to && !job->code; i++) {
+        struct place place = {0};
+        size_t begin = i ? job->ends[i - 1] : 0;
+        struct str packed = {job->bytes.text + begin, job->ends[i] - begin};
+        places_get(store, cell_place(job->cells[i].key), &place);
+        job->code = block_open(store, &job->block, day, place.cluster, place.node, packed,
+                               BLOCK_NAMES_PODS, &job->err);
+        if (!job->code)
+            job->code = block_rows(store, &job->block, job->cells[i].hours, batch, &job->err);
+    }
+    if (job->code)
+        return;
+    if (to - from > 1 && batch->rows_n)
+        qsort_r(batch->rows, batch->rows_n, sizeof *batch->rows, by_key, batch->names);
+    if (to - from > 1 && batch->node_hours_n)
+        qsort(batch->node_hours, batch->node_hours_n, sizeof *batch->node_hours, by_hour);
+    if (store->lens)
+        lens_cut(store->lens, batch);
+    const struct store_node_reader *reader = job->reading->reader;
+    if (batch->rows_n || batch->node_hours_n)
+        job->more = reader->each(reader->context, job->chunk, batch);
+}
+
+static void *run_job(void *context)
+{
+    struct job *job = context;
+    job->code = ERR_OK;
+    job->more = true;
+    for (size_t from = 0, to; from < job->n && !job->code && job->more; from = to) {
+        const struct cell *first = &job->cells[from];
+        for (to = from + 1; to < job->n; to++)
+            if (job->cells[to].rank != first->rank ||
+                cell_day(job->cells[to].key) != cell_day(first->key))
+                break;
+        emit_day(job, from, to);
+    }
+    return NULL;
+}
+
+/* Run jobs [0, n), the last on this thread; where no thread is to be had, more of them. */
+static void run_jobs(struct job *jobs, size_t n)
+{
+    pthread_t threads[THREADS_MAX];
+    bool started[THREADS_MAX] = {false};
+    for (size_t i = 0; i + 1 < n; i++)
+        started[i] = pthread_create(&threads[i], NULL, run_job, &jobs[i]) == 0;
+    for (size_t i = 0; i < n; i++)
+        if (!started[i])
+            run_job(&jobs[i]);
+    for (size_t i = 0; i < n; i++)
+        if (started[i])
+            pthread_join(threads[i], NULL);
+}
+
+static enum err run_chunks(struct node_reading *reading, bool *more, struct error *err)
+{
+    enum err code = ERR_OK;
+    size_t chunk = 0;
+    for (size_t at = 0; at < reading->n && !code && *more;) {
+        size_t n = 0;
+        for (; n < reading->jobs_n && at < reading->n && !code; n++) {
+            struct job *job = &reading->jobs[n];
+            size_t to = chunk_end(reading, at);
+            job->reading = reading;
+            job->chunk = chunk++;
+            job->cells = reading->cells + at;
+            job->n = to - at;
+            at = to;
+            code = read_bytes(reading->store, job, err);
+        }
+        if (code)
+            return code;
+        run_jobs(reading->jobs, n);
+        for (size_t i = 0; i < n && !code; i++) {
+            *more &= reading->jobs[i].more;
+            code = reading->jobs[i].code;
+            if (code)
+                *err = reading->jobs[i].err;
+        }
+    }
+    return code;
+}
+
+static enum err read_notes(struct node_reading *reading, struct span hours, struct error *err)
+{
+    const struct store_node_reader *reader = reading->reader;
+    struct row_batch batch = {.names = reading->store->names, .hours = hours};
+    enum err code = notes_read(reading->store, hours, &batch, err);
+    if (!code && batch.notes_n)
+        reader->each(reader->context, 0, &batch);
+    row_batch_release(&batch);
+    return code;
+}
+
+static enum err read_all(struct node_reading *reading, struct span hours, struct error *err)
+{
+    size_t chunks = 0;
+    bool more = true;
+    rank_places(reading);
+    enum err code = hours.from < hours.to ? find_cells(reading, hours, err) : ERR_OK;
+    if (code)
+        return code;
+    for (size_t at = 0; at < reading->n; at = chunk_end(reading, at))
+        chunks++;
+    reading->reader->begin(reading->reader->context, chunks ? chunks : 1);
+    code = run_chunks(reading, &more, err);
+    return code || !more ? code : read_notes(reading, hours, err);
+}
+
+enum err store_read_nodes(struct store *store, struct span hours,
+                          const struct store_node_reader *reader, struct error *err)
+{
+    const time_ms far = DAY_MS << 24; /* cell_key() of days far off would wrap */
+    hours.from = hours.from < -far ? -far : hours.from;
+    hours.to = hours.to > far ? far : hours.to;
+    struct node_reading *reading = mem_zalloc(1, sizeof *reading);
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    reading->store = store;
+    reading->reader = reader;
+    reading->jobs_n = store->lens || cores < 1 ? 1
+                      : cores > THREADS_MAX    ? THREADS_MAX
+                                               : (size_t)cores;
+    enum err code = store_read_begin(store, err);
+    if (!code) {
+        code = read_all(reading, hours, err);
+        store_read_end(store);
+    }
+    for (size_t i = 0; i < reading->jobs_n; i++) {
+        block_release(&reading->jobs[i].block);
+        row_batch_release(&reading->jobs[i].batch);
+        strbuf_release(&reading->jobs[i].bytes);
+        free(reading->jobs[i].ends);
+    }
+    free(reading->cells);
+    free(reading->ranks);
+    free(reading);
+    return code;
+}

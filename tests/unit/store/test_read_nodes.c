@@ -1,0 +1,178 @@
+/* Rows node by node are the rows in order of hour: of random fleets, with days in several segments,
+ * windows that cut days, and more nodes than a chunk has. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "../../lib/random_rows.h"
+#include "store/store.h"
+
+#define H0 (INT64_C(1795996800000)) /* 2026-11-30T00:00Z */
+#define HOURS 60
+#define NODES 75
+
+static struct error failure;
+#define must(call)                                                                                 \
+    do {                                                                                           \
+        failure.text[0] = 0;                                                                       \
+        if ((call) != ERR_OK)                                                                      \
+            fail_msg("%s: %s", #call, failure.text);                                               \
+    } while (0)
+
+/* What is read, added up so that the order does not matter, and what must be in order. */
+struct seen {
+    uint64_t rows, node_hours, sum;
+    size_t chunks, calls;
+    struct row_key last[NODES]; /* of a chunk */
+    bool ordered;
+    struct names *names;
+    pthread_mutex_t lock;
+};
+
+static uint64_t hash_of(const struct row *row)
+{
+    struct row copy = *row;
+    copy.key.pod_uid = row->key.pod_uid != NAME_NONE; /* some name */
+    uint64_t hash = 14695981039346656037u;
+    for (size_t i = 0; i < sizeof copy; i++)
+        hash = (hash ^ ((const unsigned char *)&copy)[i]) * 1099511628211u;
+    return hash;
+}
+
+static void add(struct seen *seen, const struct row_batch *batch)
+{
+    seen->rows += batch->rows_n;
+    seen->node_hours += batch->node_hours_n;
+    for (size_t i = 0; i < batch->rows_n; i++)
+        seen->sum += hash_of(&batch->rows[i]);
+}
+
+static bool in_hours(void *context, const struct row_batch *batch)
+{
+    add(context, batch);
+    return true;
+}
+
+static void begin(void *context, size_t chunks)
+{
+    ((struct seen *)context)->chunks = chunks;
+}
+
+static bool in_nodes(void *context, size_t chunk, const struct row_batch *batch)
+{
+    struct seen *seen = context;
+    pthread_mutex_lock(&seen->lock);
+    seen->calls++;
+    seen->ordered &= chunk < seen->chunks;
+    add(seen, batch);
+    for (size_t i = 0; i < batch->rows_n && chunk < NODES; i++) {
+        const struct row_key *key = &batch->rows[i].key, *last = &seen->last[chunk];
+        struct str node = names_text(seen->names, key->node);
+        struct str before = names_text(seen->names, last->node);
+        int order = before.n ? str_cmp(before, node) : -1;
+        seen->ordered &= order < 0 || (order == 0 && last->hour <= key->hour);
+        seen->ordered &= key->node == batch->rows[0].key.node;
+        seen->last[chunk] = *key;
+    }
+    pthread_mutex_unlock(&seen->lock);
+    return true;
+}
+
+static void fill(struct store *store, struct names *names, struct dice *dice)
+{
+    struct row_batch batch = {.names = names};
+    for (int from = 0, to; from < HOURS; from = to) {
+        to = from + 1 + (int)dice_below(dice, 20);
+        to = to > HOURS ? HOURS : to;
+        must(store_begin(store, &failure));
+        for (int n = 0; n < NODES; n++) {
+            char text[32];
+            snprintf(text, sizeof text, "node-%03d", (n * 31) % NODES);
+            name_t node = names_put(names, str_of(text));
+            row_batch_clear(&batch);
+            batch.hours = (struct span){H0 + from * HOUR_MS, H0 + to * HOUR_MS};
+            for (int h = from; h < to; h++)
+                if (dice_chance(dice, 80))
+                    random_node_hour(dice, &batch, H0 + h * HOUR_MS, NAME_NONE, node);
+            random_rows_sort(&batch);
+            must(store_append(store, &batch, &failure));
+        }
+        must(store_commit(store, NULL, &failure));
+    }
+    row_batch_release(&batch);
+}
+
+static void compare(struct store *store, struct names *names, struct span window)
+{
+    struct seen hours = {.ordered = true}, nodes = {.ordered = true, .names = names};
+    const struct store_node_reader reader = {&nodes, begin, in_nodes};
+    pthread_mutex_init(&nodes.lock, NULL);
+    must(store_read_rows(store, window, in_hours, &hours, &failure));
+    must(store_read_nodes(store, window, &reader, &failure));
+    assert_int_equal(nodes.rows, hours.rows);
+    assert_int_equal(nodes.node_hours, hours.node_hours);
+    assert_true(nodes.sum == hours.sum);
+    assert_true(nodes.ordered);
+    pthread_mutex_destroy(&nodes.lock);
+}
+
+static void nodes_have_the_rows_that_hours_have(void **state)
+{
+    (void)state;
+    struct dice dice = {dice_seed()};
+    for (int round = 0; round < 3; round++) {
+        struct names *names = names_new();
+        struct store *store;
+        must(store_open(":memory:", STORE_WRITE, names, &store, &failure));
+        fill(store, names, &dice);
+        compare(store, names, (struct span){H0, H0 + HOURS * HOUR_MS});
+        compare(store, names, (struct span){H0 + 7 * HOUR_MS, H0 + 31 * HOUR_MS});
+        compare(store, names, (struct span){TIME_MIN, TIME_MAX});
+        compare(store, names, (struct span){H0 + 5 * HOUR_MS, H0 + 5 * HOUR_MS});
+        store_close(store);
+        names_free(names);
+    }
+}
+
+static bool stop(void *context, size_t chunk, const struct row_batch *batch)
+{
+    struct seen *seen = context;
+    (void)chunk, (void)batch;
+    pthread_mutex_lock(&seen->lock);
+    seen->calls++;
+    pthread_mutex_unlock(&seen->lock);
+    return false;
+}
+
+/* Threads that run stop after their call, and no more are begun. */
+static void a_reader_that_has_enough_is_not_called_for_every_node(void **state)
+{
+    (void)state;
+    struct dice dice = {dice_seed()};
+    struct names *names = names_new();
+    struct store *store;
+    struct seen seen = {.names = names};
+    const struct store_node_reader reader = {&seen, begin, stop};
+    pthread_mutex_init(&seen.lock, NULL);
+    must(store_open(":memory:", STORE_WRITE, names, &store, &failure));
+    fill(store, names, &dice);
+    must(store_read_nodes(store, (struct span){TIME_MIN, TIME_MAX}, &reader, &failure));
+    assert_int_equal(seen.chunks, 3); /* 75 nodes, 32 a chunk */
+    assert_in_range(seen.calls, 1, 3);
+    pthread_mutex_destroy(&seen.lock);
+    store_close(store);
+    names_free(names);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nodes_have_the_rows_that_hours_have),
+        cmocka_unit_test(a_reader_that_has_enough_is_not_called_for_every_node),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
