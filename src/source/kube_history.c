@@ -287,8 +287,9 @@ static bool set_version(struct kube_history *h, struct kube_object *object,
     const struct kube_version *last = object->n ? &object->versions[object->n - 1] : NULL;
     bool news = !last || last->n != bytes.n || memcmp(last->bytes, bytes.p, bytes.n) != 0;
     if (news) {
-        time_ms first = record->since != TIME_MIN ? record->since : record->t;
-        if (last && !kube_kind_has_versions(record->kind)) {
+        bool told = record->snapshot && record->since != TIME_MIN;
+        time_ms first = told ? record->since : record->t;
+        if (last && (!kube_kind_has_versions(record->kind) || first <= last->first)) {
             first = last->first;
             lacked = last->lacked;
             drop_version(h, object, object->n - 1);

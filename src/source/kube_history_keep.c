@@ -131,7 +131,8 @@ void kube_history_forget(struct kube_history *h, time_ms t)
         size_t past = spans_after(spans, t);
         past = past > 0 && past == spans->n ? past - 1 : past; /* the newest is asked for */
         spans->n -= past;
-        memmove(spans->at, spans->at + past, spans->n * sizeof *spans->at);
+        if (past > 0)
+            memmove(spans->at, spans->at + past, spans->n * sizeof *spans->at);
     }
     pthread_mutex_unlock(&h->lock);
 }

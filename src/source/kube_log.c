@@ -403,7 +403,8 @@ void kube_log_release(struct kube_log *log, time_ms t)
         past++;
     }
     log->files_n -= past;
-    memmove(log->files, log->files + past, log->files_n * sizeof *log->files);
+    if (past > 0)
+        memmove(log->files, log->files + past, log->files_n * sizeof *log->files);
     pthread_mutex_unlock(&log->lock);
     strbuf_release(&path);
 }
