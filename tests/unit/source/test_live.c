@@ -1,0 +1,164 @@
+/* The latest values: newest wins, stale markers empty, what is silent is forgotten. */
+#include "../../lib/unit.h"
+#include "source/live.h"
+
+#define T0 INT64_C(1790000000000)
+
+static live_ref series(struct live *live, const char *metric, const char *gpu, const char *pod)
+{
+    const struct label labels[] = {{STR("__name__"), str_of(metric)},
+                                   {STR("UUID"), str_of(gpu)},
+                                   {STR("Hostname"), STR("gpu-1")},
+                                   {STR("gpu"), str_of(gpu)},
+                                   {STR("pod"), STR("dcgm-exporter")},
+                                   {STR("exported_pod"), str_of(pod)},
+                                   {STR("exported_namespace"), STR("research")}};
+    return live_series(live, labels, 7);
+}
+
+static void put(struct live *live, live_ref ref, time_ms t, double v)
+{
+    live_samples(live, &ref, &t, &v, 1);
+}
+
+static double stale(void)
+{
+    uint64_t bits = UINT64_C(0x7ff0000000000002);
+    double v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+static void the_newest_sample_wins(void **state)
+{
+    (void)state;
+    struct live *live = live_new();
+    live_ref util = series(live, "DCGM_FI_DEV_GPU_UTIL", "10", "a");
+    live_ref power = series(live, "DCGM_FI_DEV_POWER_USAGE", "9", "");
+    put(live, util, T0, 50);
+    put(live, util, T0 - 1000, 99); /* late */
+    put(live, power, T0 + 5, 300.5);
+    put(live, LIVE_NONE, T0, 1);
+    const struct live_snapshot *snapshot = live_snapshot(live, 0);
+    assert_int_equal(snapshot->n, 2);
+    assert_int_equal(snapshot->newest, T0 + 5);
+    assert_string_equal(snapshot->gpus[0].index, "9"); /* before 10 */
+    assert_int_equal(snapshot->gpus[0].value[SIGNAL_POWER], INT64_C(300500000000));
+    assert_int_equal(snapshot->gpus[1].value[SIGNAL_UTIL], 500000000);
+    assert_int_equal(snapshot->gpus[1].value_at[SIGNAL_UTIL], T0);
+    assert_string_equal(snapshot->gpus[1].pod, "a");
+    assert_string_equal(snapshot->gpus[1].namespace, "research");
+    assert_string_equal(snapshot->gpus[1].node, "gpu-1");
+    /* A snapshot stays as it is, also when all else is gone. */
+    put(live, util, T0 + 1000, 60);
+    live_free(live);
+    assert_int_equal(snapshot->gpus[1].value[SIGNAL_UTIL], 500000000);
+    live_snapshot_release(snapshot);
+}
+
+static void another_pod_takes_the_device_over(void **state)
+{
+    (void)state;
+    struct live *live = live_new();
+    live_ref a = series(live, "DCGM_FI_DEV_GPU_UTIL", "1", "a");
+    live_ref b = series(live, "DCGM_FI_DEV_GPU_UTIL", "1", "b");
+    put(live, a, T0, 50);
+    put(live, b, T0 + 1000, 60);
+    put(live, a, T0 + 1000, stale()); /* its end, told in the same scrape */
+    const struct live_snapshot *snapshot = live_snapshot(live, 0);
+    assert_int_equal(snapshot->n, 1);
+    assert_string_equal(snapshot->gpus[0].pod, "b");
+    assert_int_equal(snapshot->gpus[0].value[SIGNAL_UTIL], 600000000);
+    live_snapshot_release(snapshot);
+    put(live, b, T0 + 2000, stale());
+    snapshot = live_snapshot(live, 0);
+    assert_int_equal(snapshot->gpus[0].value[SIGNAL_UTIL], SIGNAL_ABSENT);
+    live_snapshot_release(snapshot);
+    live_free(live);
+}
+
+static void percent_and_ratio_are_told_apart_by_what_comes(void **state)
+{
+    (void)state;
+    const struct signal_name *name = NULL;
+    for (size_t i = 0; i < signal_names_n && !name; i++)
+        if (signal_names[i].unit == UNIT_PERCENT_OR_RATIO)
+            name = &signal_names[i];
+    if (!name)
+        return;
+    struct live *live = live_new();
+    live_ref ref = series(live, name->metric, "1", "a");
+    put(live, ref, T0, 80);
+    put(live, ref, T0 + 1000, 1); /* one percent now */
+    const struct live_snapshot *snapshot = live_snapshot(live, 0);
+    assert_int_equal(snapshot->gpus[0].value[name->signal], 10000000);
+    live_snapshot_release(snapshot);
+    live_free(live);
+}
+
+/* Pods come and go for ever: places are used again, and old references write nowhere. */
+static void what_is_silent_is_forgotten(void **state)
+{
+    (void)state;
+    struct live *live = live_new();
+    char pod[32];
+    live_ref first = series(live, "DCGM_FI_DEV_GPU_UTIL", "1", "pod-0");
+    put(live, first, T0, 1);
+    put(live, series(live, "DCGM_FI_DEV_GPU_UTIL", "2", "gone"), T0, 7);
+    time_ms t = T0;
+    for (int i = 1; i < 200; i++) {
+        snprintf(pod, sizeof pod, "pod-%d", i);
+        t = T0 + i * (LIVE_SILENT_MS / 4);
+        put(live, series(live, "DCGM_FI_DEV_GPU_UTIL", "1", pod), t, i % 100);
+    }
+    const struct live_snapshot *snapshot = live_snapshot(live, 0);
+    assert_int_equal(snapshot->n, 1);
+    assert_string_equal(snapshot->gpus[0].pod, "pod-199");
+    live_snapshot_release(snapshot);
+    put(live, first, t + 1000, 55);
+    snapshot = live_snapshot(live, 0);
+    assert_int_equal(snapshot->gpus[0].value[SIGNAL_UTIL], 990000000);
+    live_snapshot_release(snapshot);
+    live_free(live);
+}
+
+static void a_snapshot_is_shared_while_it_is_fresh(void **state)
+{
+    (void)state;
+    struct live *live = live_new();
+    live_ref util = series(live, "DCGM_FI_DEV_GPU_UTIL", "1", "a");
+    put(live, util, T0, 1);
+    const struct live_snapshot *a = live_snapshot(live, 60000);
+    put(live, util, T0 + 1000, 2);
+    const struct live_snapshot *b = live_snapshot(live, 60000), *c = live_snapshot(live, 0);
+    assert_ptr_equal(a, b);
+    assert_ptr_not_equal(b, c);
+    live_snapshot_release(a);
+    live_snapshot_release(b);
+    live_snapshot_release(c);
+    live_free(live);
+}
+
+static void other_metrics_have_no_device(void **state)
+{
+    (void)state;
+    struct live *live = live_new();
+    assert_true(series(live, "kube_node_info", "1", "a") == LIVE_NONE);
+    const struct live_snapshot *snapshot = live_snapshot(live, 0);
+    assert_int_equal(snapshot->n, 0);
+    live_snapshot_release(snapshot);
+    live_free(live);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_newest_sample_wins),
+        cmocka_unit_test(another_pod_takes_the_device_over),
+        cmocka_unit_test(percent_and_ratio_are_told_apart_by_what_comes),
+        cmocka_unit_test(what_is_silent_is_forgotten),
+        cmocka_unit_test(a_snapshot_is_shared_while_it_is_fresh),
+        cmocka_unit_test(other_metrics_have_no_device),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
