@@ -2,8 +2,8 @@
  * price of the node less that of the cheapest general-purpose machine that has what its pods
  * request (semantics, section 10); the same pattern stands in the idle scan, over its days.
  *
- * The node's GPUs are judged together, held or not: one card that works keeps the node. A node
- * whose CPUs nobody measures is told where somebody holds its GPUs. */
+ * The node's GPUs are judged together, held or not: one card that works keeps the node. Nodes whose
+ * CPUs nobody measures are told together, where somebody holds their GPUs. */
 #include <stdlib.h>
 
 #include "insight/finding.h"
@@ -177,15 +177,13 @@ static void refuse(struct findings *findings, const struct book_node *node, cons
 void rule_cpu_node(const struct books *books, struct findings *findings)
 {
     struct gpus *list = gpus_of_nodes(books);
+    size_t unmeasured = 0;
     for (size_t i = 0; i < books->nodes_n; i++) {
         const struct book_node *node = &books->nodes[i];
         if (!gpus_do_nothing(books, node, &list[i]))
             continue;
         if (node->host.cpu_seen_ms <= 0) {
-            if (list[i].held)
-                refuse(findings, node,
-                       "its GPUs do next to nothing; whether its work is on the CPU "
-                       "is not known: node_exporter's CPU is missing");
+            unmeasured += list[i].held;
             continue;
         }
         if (node->host.cpu_max <= books_threshold(books, THRESHOLD_CPU_NODE_CPU))
@@ -204,5 +202,11 @@ void rule_cpu_node(const struct books *books, struct findings *findings)
         else
             found(books, findings, i, &list[i], &instead);
     }
+    if (unmeasured)
+        refusal_add(findings, RULE_CPU_NODE,
+                    finding_text(findings, "%zu node%s", unmeasured, unmeasured == 1 ? "" : "s"),
+                    STR("platform"),
+                    "somebody holds GPUs there that do next to nothing; whether the work is on the "
+                    "CPU is not known: node_exporter's CPU is missing");
     free(list);
 }
