@@ -293,6 +293,7 @@ static void say_collected(struct flow *flow)
 static enum err run_collect(struct flow *flow, struct error *err)
 {
     const struct options *options = flow->options;
+    const char *book = options_text(options, OPTION_BOOK);
     long long threads = 0, slice = 0;
     enum err code = options_number(options, OPTION_THREADS, 1, &threads, err);
     if (code == ERR_OK)
@@ -310,6 +311,8 @@ static enum err run_collect(struct flow *flow, struct error *err)
                    .prices = flow->config->prices,
                    .owners = flow->config->owners,
                    .threads = (int)threads},
+        .book = str_of(book ? book : ""),
+        .cluster = flow->config->cluster,
         .window = flow->window,
         .rebook = options_switch(options, OPTION_REBOOK),
         .slice_ms = slice,

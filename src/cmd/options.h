@@ -147,6 +147,8 @@ enum option_kind { OPTION_SWITCH, OPTION_VALUE, OPTION_SEVERAL };
       "book in slices of whole hours of this length")                                              \
     X(REBOOK, "rebook", 0, OPTION_SWITCH, NULL, IN_SOURCES, false, "How it runs",                  \
       "book hours again that the database has already")                                            \
+    X(BOOK, "book", 0, OPTION_VALUE, "NAME", IN_SOURCES, false, "How it runs",                     \
+      "keep what is booked under this name in the database, beside those of other clusters")       \
     X(RETAIN, "retain", 0, OPTION_VALUE, "DURATION", IN_COLLECT | IN_SERVE, false, "How it runs",  \
       "drop hours that are this much older than the newest, for example 400d")                     \
     X(SERVE, "serve", 0, OPTION_SWITCH, NULL, IN_DEMO, false, "How it runs",                       \

@@ -397,6 +397,20 @@ static enum err run_hours(struct collect *run, struct error *err)
     return run_slices(run, err);
 }
 
+/* The same sources in two books would be counted twice. */
+static enum err refuse_second_book(const struct collect *run, struct error *err)
+{
+    struct position unnamed = {0};
+    enum err e = position_read(run->store, strbuf_str(&run->id), &unnamed, err);
+    if (e == ERR_OK && unnamed.known)
+        e = error_set(err, ERR_CONFIG,
+                      "%.*s is booked in this database already, in the book without a name: say "
+                      "book: '' to go on with that one, or take another database",
+                      STR_ARG(run->options->book));
+    position_release(&unnamed);
+    return e;
+}
+
 static enum err read_position(struct collect *run, struct error *err)
 {
     const struct collect_options *options = run->options;
@@ -409,6 +423,8 @@ static enum err read_position(struct collect *run, struct error *err)
     if (e != ERR_OK)
         return e;
     e = position_read(run->store, strbuf_str(&run->place), &run->position, err);
+    if (e == ERR_OK && options->book.n && !run->position.known)
+        e = refuse_second_book(run, err);
     give_store(run);
     return e;
 }

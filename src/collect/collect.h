@@ -51,7 +51,9 @@ struct collect_options {
     const struct collect_lender *lender; /* this one */
     /* Of the store's books, the one that is written; other books stay as they are. A book with a
      * name is one set of sources, whichever these are at the time: they may move, and are taken up
-     * from the book's watermark. In the book without a name each set has a watermark of its own. */
+     * from the book's watermark. In the book without a name each set has a watermark of its own; a
+     * set that has booked there is refused elsewhere (ERR_CONFIG), where it would be counted twice.
+     */
     struct str book;
     struct str cluster; /* of series that have no label `cluster`; empty: none */
     struct names *names;

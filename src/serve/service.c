@@ -34,6 +34,7 @@ struct service {
     struct collector *collector;
     struct alerter *alerter; /* NULL: no alerts are configured */
     uint64_t reloads, failed_reloads;
+    bool told_changed;               /* main's: what the API knows of the settings */
     char reload_why[ERROR_TEXT_MAX]; /* of the last reload; "" it went well */
 };
 
@@ -429,6 +430,7 @@ static void switch_to(struct service *service, struct service_setup *next,
     collector_stop(last);
     struct api_settings settings = api_settings_of(next, collector);
     api_configure(service->api, &settings);
+    service->told_changed = settings.settings_changed;
     http_server_set_auth(service->server, auth);
     pthread_rwlock_wrlock(&service->lock);
     struct service_setup old = service->setup;
@@ -505,6 +507,17 @@ static void leave_signals(const sigset_t *set)
     pthread_sigmask(SIG_UNBLOCK, set, NULL);
 }
 
+/* Only a round shows that hours were booked with other settings. */
+static void tell_settings(struct service *service)
+{
+    bool changed = collector_settings_changed(service->collector);
+    if (changed == service->told_changed)
+        return;
+    struct api_settings settings = api_settings_of(&service->setup, service->collector);
+    api_configure(service->api, &settings);
+    service->told_changed = changed;
+}
+
 static void wait_for_end(struct service *service, const sigset_t *set)
 {
     time_ms watchdog = notify_watchdog_ms() / 2;
@@ -516,6 +529,7 @@ static void wait_for_end(struct service *service, const sigset_t *set)
             reload(service);
         else if (got > 0)
             break;
+        tell_settings(service);
         if (watchdog && clock_monotonic() - told >= watchdog / 2) {
             notify_send("WATCHDOG=1");
             told = clock_monotonic();

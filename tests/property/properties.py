@@ -205,6 +205,38 @@ def kill(r):
     r.same_hours(f"killed {killed} times", ["--db", database])
 
 
+def books(r):
+    """Two fleets in one database, each in a book of its own, run in any order and killed at random: each is what
+    it is alone."""
+    folder = fleets.fleet(r.scenario, r.seed + 1, HOURS / 24, STEP_S, with_reference=False)
+    facts = fleets.ledger_arguments(folder)
+    other = (["--openmetrics", os.path.join(folder, "metrics.om")], facts[:facts.index("--window")])
+    both = {"one": (["--openmetrics", r.metrics], r.facts), "two": other}
+    database = r.path("books.db")
+    commands = {name: [r.binary, "collect", *source, *more, "--window", r.window, "--db", database, "--slice", "1h",
+                       "--book", name] for name, (source, more) in both.items()}
+    killed = 0
+    for _ in range(6):
+        command = commands[r.rng.choice(sorted(both))]
+        if r.rng.random() < 0.3:
+            command = command + ["--rebook"]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            process.wait(timeout=r.rng.uniform(0.02, 1.0))
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            killed += 1
+    for name in sorted(both, key=lambda _: r.rng.random()):
+        r.run(commands[name][1:])
+    got = r.export(["--db", database]).splitlines()[1:]
+    alone = r.run(["export", "ledger", *other[0], *other[1], "--window", r.window, "--output", "csv"])
+    want = r.whole.splitlines()[1:] + alone.splitlines()[1:]
+    if sorted(got) != sorted(want):
+        differ = sum((collections.Counter(got) - collections.Counter(want)).values())
+        raise Failed(f"two books, killed {killed} times: {len(got)} rows against {len(want)}, {differ} of them differ")
+
+
 def server(r):
     """So does a Prometheus: in one run, in slices, and killed in between."""
     tsdb = r.path("tsdb")
@@ -230,7 +262,7 @@ def server(r):
         r.same(r.export(front_source), "from a Prometheus by range selectors")
 
 
-PROPERTIES = (balance, slices, threads, order, runs, overlapping, kill, server)
+PROPERTIES = (balance, slices, threads, order, runs, overlapping, kill, books, server)
 
 
 def main(argv=None):
