@@ -2,6 +2,7 @@
  * that the command, the JSON and docs/doctor.md say the same. */
 #include "fleet/intake.h"
 #include "insight/doctor.h"
+#include "insight/exempt.h"
 
 #include <stddef.h>
 
@@ -442,6 +443,30 @@ static enum doctor_status test_notes(const struct doctor_check *check,
     return ret->examples_n ? DOCTOR_FOUND : DOCTOR_FINE;
 }
 
+/* Annotations that ask for no findings, and cannot be read. */
+static enum doctor_status test_ignore(const struct doctor_check *check,
+                                      const struct doctor_facts *facts, struct doctor_finding *ret,
+                                      struct arena *arena)
+{
+    const struct result *result = facts->total;
+    (void)check;
+    ret->count = 0;
+    for (size_t i = 0; i < result->notes_n; i++) {
+        const struct note *note = &result->notes[i];
+        struct error wrong = {0};
+        if (note->kind != NOTE_EXEMPT ||
+            exemption_check(names_text(result->names, note->text), &wrong) == ERR_OK)
+            continue;
+        struct strbuf name = {0};
+        strbuf_addf(&name, "%.*s: %s", STR_ARG(names_text(result->names, note->subject)),
+                    wrong.text);
+        put_example(ret, (struct doctor_example){str_keep(arena, strbuf_str(&name)), -1, -1});
+        strbuf_release(&name);
+        ret->count++;
+    }
+    return ret->count ? DOCTOR_FOUND : DOCTOR_FINE;
+}
+
 /* ---- what sources say when they are asked ---- */
 
 static enum doctor_status test_said(const struct doctor_check *check,
@@ -622,6 +647,10 @@ const struct doctor_check doctor_checks[] = {
     {"settings", DOCTOR_WARNING, "hours were booked with other prices, owners or settings",
      "figures of the window are not all made alike", "book them again with --rebook", NULL,
      test_settings, 0, 0},
+    {"ignore", DOCTOR_WARNING, "annotations gputally.io/ignore cannot be read",
+     "they are not obeyed: the findings count",
+     "write until=DATE, reason=TEXT and, for some rules only, rule=RULE (docs/configuration.md)",
+     "annotations", test_ignore, 0, 0},
     {"unowned", DOCTOR_WARNING, "no owner rule matches these pods",
      "their money is on the team unowned",
      "a rule for their namespaces in --owners FILE (docs/owners.md), or a label team on the pods "

@@ -203,6 +203,23 @@ enum err exemptions_add_config(struct exemptions *list, const struct config *con
 
 /* ---- annotations ---- */
 
+static enum err read_annotation(struct str text, struct exemption *ret, struct error *err)
+{
+    enum err code = read_parts(text, false, ret, err);
+    if (code == ERR_OK && !trimmed(text).n)
+        code = error_set(err, ERR_USAGE, "it says nothing: until=DATE, reason=TEXT");
+    if (code == ERR_OK && (ret->id.n || ret->subject.n))
+        code = error_set(err, ERR_USAGE,
+                         "it can say until, reason and rule: what it is for is what bears it");
+    return code;
+}
+
+enum err exemption_check(struct str text, struct error *err)
+{
+    struct exemption exemption = {.until = TIME_MAX};
+    return read_annotation(text, &exemption, err);
+}
+
 static void add_annotation(struct exemptions *list, struct str subject, struct str text)
 {
     struct exemption exemption = {.until = TIME_MAX, .bearer = true};
@@ -212,13 +229,7 @@ static void add_annotation(struct exemptions *list, struct str subject, struct s
     strbuf_addf(&source, "annotation of %.*s", STR_ARG(subject));
     exemption.source = str_keep(&list->arena, strbuf_str(&source));
     strbuf_release(&source);
-    enum err code = read_parts(text, false, &exemption, &err);
-    if (code == ERR_OK && !trimmed(text).n)
-        code = error_set(&err, ERR_USAGE, "it says nothing: until=DATE, reason=TEXT");
-    if (code == ERR_OK && (exemption.id.n || exemption.subject.n))
-        code = error_set(&err, ERR_USAGE,
-                         "it can say until, reason and rule: what it is for is what bears it");
-    if (code != ERR_OK) {
+    if (read_annotation(text, &exemption, &err) != ERR_OK) {
         exemption.status = EXEMPTION_MALFORMED;
         exemption.problem = str_keep(&list->arena, str_of(err.text));
         exemption.rule = STR_NONE;

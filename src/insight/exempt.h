@@ -46,6 +46,8 @@ enum err exemptions_add(struct exemptions *list, struct str text, struct str sou
 /* Those of the configuration: texts, or mappings of the keys. ERR_CONFIG with place. */
 enum err exemptions_add_config(struct exemptions *list, const struct config *config,
                                struct error *err);
+/* Can an annotation be read? ERR_USAGE with what is wrong with it. */
+enum err exemption_check(struct str text, struct error *err);
 /* Those that annotations have at the end of the books. */
 void exemptions_add_annotations(struct exemptions *list, const struct books *books);
 

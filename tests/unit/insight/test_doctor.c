@@ -362,6 +362,18 @@ static void notes_of_the_sources_are_added_up_the_largest_first(void **state)
     }
 }
 
+static void annotations_that_cannot_be_read_are_told(void **state)
+{
+    struct bed *bed = *state;
+    note(bed, NOTE_EXEMPT, "namespace lab", "until=2027-01-31, reason=a class", 1);
+    assert_int_equal(find(bed, "ignore")->status, DOCTOR_FINE);
+    note(bed, NOTE_EXEMPT, "node gpu-1", "until=soon", 1);
+    const struct doctor_finding *finding = find(bed, "ignore");
+    assert_int_equal(finding->status, DOCTOR_FOUND);
+    assert_int_equal(finding->count, 1);
+    assert_example(finding, 0, "node gpu-1: 'soon' is no date such as 2026-12-31");
+}
+
 static void late_labels_name_the_pods(void **state)
 {
     struct bed *bed = *state;
@@ -482,6 +494,7 @@ int main(void)
         test(unattributed_money_is_found_with_its_nodes),
         test(unowned_money_is_found_with_its_namespaces),
         test(notes_of_the_sources_are_added_up_the_largest_first),
+        test(annotations_that_cannot_be_read_are_told),
         test(late_labels_name_the_pods),
         test(three_examples_are_kept_and_the_others_counted),
         test(hours_that_the_ledger_lacks_are_an_error),
