@@ -14,7 +14,7 @@ static struct error error;
 /* What a configuration makes of the thresholds. */
 static struct thresholds thresholds_of(const char *text)
 {
-    struct thresholds ret;
+    struct thresholds ret = {0};
     struct config *config = config_new();
     if (config_read_text(config, "c.yaml", str_of(text), &error) ||
         thresholds_read(config, &ret, &error))
