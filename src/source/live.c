@@ -38,7 +38,7 @@ struct holder {
     uint32_t device;        /* NOWHERE: a free place */
     uint32_t epoch;
     uint32_t next; /* holder of the same device; of free places, the next free one */
-    time_ms last;
+    time_ms last;  /* stamp; TIME_MIN: no sample yet */
 };
 
 struct device {
@@ -259,7 +259,7 @@ static uint32_t holder_of(struct live *live, uint32_t device, const struct str h
     keep_texts(held, HELD_COUNT, holder->text);
     holder->device = device;
     holder->next = live->devices[device].holders;
-    holder->last = live->newest;
+    holder->last = TIME_MIN;
     live->devices[device].holders = at;
     return at;
 }
@@ -340,6 +340,8 @@ static void sweep_device(struct live *live, uint32_t at, time_ms since)
     uint32_t *link = &device->holders;
     while (*link != NOWHERE) {
         uint32_t holder = *link;
+        if (live->holders[holder].last == TIME_MIN) /* named, and not heard of yet */
+            live->holders[holder].last = live->newest;
         if (live->holders[holder].last >= since) {
             link = &live->holders[holder].next;
             continue;
