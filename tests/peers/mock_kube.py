@@ -104,7 +104,7 @@ class MockKube:
         class Handler(_Handler):
             api = mock
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = _Server(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
         if tls:
             self.server.socket = tls.wrap_socket(self.server.socket, server_side=True)
@@ -138,6 +138,11 @@ class MockKube:
 
     def count(self, verb, resource):
         return sum(1 for entry in self.requests if entry[0] == verb and entry[1] == resource)
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    def handle_error(self, request, client_address):
+        """Clients that hang up are part of the play."""
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
