@@ -24,8 +24,14 @@ struct pod_hour {
     int gpus;
 };
 
+#define LATELY 64 /* GPUs whose last cell is remembered */
+
 struct reading {
     struct books *books;
+    size_t lately[LATELY]; /* cell + 1 */
+    name_t floor_model;
+    bool floor_known;
+    int64_t floor_mw; /* of floor_model */
     struct table cells, workloads, nodes;
     struct pod_hour *pods; /* of the hour that is being read */
     size_t pods_n, pods_room;
@@ -40,19 +46,35 @@ static uint64_t mix(uint64_t hash, uint64_t v)
     return hash ^ (hash >> 29);
 }
 
-static uint64_t cell_hash(const struct book_cell *cell)
+/* Ids of a node and its GPUs lie side by side: mixed as they are, they cancel out. */
+static uint64_t hash_of(const struct row_key *key, name_t workload)
 {
-    /* Ids of a node and its GPUs lie side by side: mixed as they are, they cancel out. */
-    uint64_t hash = mix(mix(0, (uint64_t)cell->cluster << 32 | cell->node), cell->device);
-    hash = mix(hash, (uint64_t)cell->instance << 32 | cell->namespace);
-    return mix(hash, cell->facts.workload);
+    uint64_t hash = mix(mix(0, (uint64_t)key->cluster << 32 | key->node), key->device);
+    hash = mix(hash, (uint64_t)key->instance << 32 | key->namespace);
+    return mix(hash, workload);
 }
 
-static bool same_cell(const struct book_cell *a, const struct book_cell *b)
+static uint64_t row_hash(const struct row *row)
 {
-    return a->cluster == b->cluster && a->node == b->node && a->device == b->device &&
-           a->instance == b->instance && a->namespace == b->namespace &&
-           a->facts.workload == b->facts.workload;
+    return hash_of(&row->key, row->facts.workload);
+}
+
+static uint64_t cell_hash(const struct book_cell *cell)
+{
+    const struct row_key key = {.cluster = cell->cluster,
+                                .node = cell->node,
+                                .device = cell->device,
+                                .instance = cell->instance,
+                                .namespace = cell->namespace};
+    return hash_of(&key, cell->facts.workload);
+}
+
+static bool is_of_cell(const struct book_cell *cell, const struct row *row)
+{
+    const struct row_key *key = &row->key;
+    return cell->device == key->device && cell->node == key->node &&
+           cell->cluster == key->cluster && cell->instance == key->instance &&
+           cell->namespace == key->namespace && cell->facts.workload == row->facts.workload;
 }
 
 static uint64_t workload_hash(const struct book_workload *of)
@@ -137,41 +159,59 @@ static int64_t floor_of(const struct books *books, name_t model)
     return gpu->idle_mw + (int64_t)more;
 }
 
+/* As most GPUs of a node are of one model, what is known of the last one is remembered. */
+static int64_t remembered_floor(struct reading *reading, name_t model)
+{
+    if (reading->floor_model != model || !reading->floor_known) {
+        reading->floor_mw = floor_of(reading->books, model);
+        reading->floor_model = model;
+        reading->floor_known = true;
+    }
+    return reading->floor_mw;
+}
+
+static size_t add_new_cell(struct reading *reading, const struct row *row)
+{
+    struct books *books = reading->books;
+    const struct book_workload named = {.cluster = row->key.cluster,
+                                        .namespace = row->key.namespace,
+                                        .workload = row->facts.workload};
+    struct book_cell cell = {.cluster = row->key.cluster,
+                             .node = row->key.node,
+                             .device = row->key.device,
+                             .instance = row->key.instance,
+                             .namespace = row->key.namespace,
+                             .facts = row->facts,
+                             .first = row->key.hour,
+                             .worked_until = TIME_MIN,
+                             .useless_since = TIME_MAX,
+                             .floor_mw = remembered_floor(reading, row->facts.model)};
+    cell.node_index = node_index(reading, cell.cluster, cell.node);
+    cell.workload = row->key.pod == NAME_NONE ? SIZE_MAX : workload_index(reading, &named);
+    mem_push(books->cells, books->cells_n, books->cells_room, cell);
+    return books->cells_n;
+}
+
+/* Rows of a day go round the GPUs of a node, hour by hour: where each was found is remembered. */
 static struct book_cell *cell_of(struct reading *reading, const struct row *row)
 {
     struct books *books = reading->books;
     struct table *table = &reading->cells;
     size_t at;
+    size_t *last = &reading->lately[(row->key.device ^ row->key.instance) % LATELY];
+    if (*last && is_of_cell(&books->cells[*last - 1], row))
+        return &books->cells[*last - 1];
     if (grow(table, books->cells_n))
         for (size_t i = 0; i < books->cells_n; i++) {
-            probe(*table, cell_hash(&books->cells[i]), index == i);
+            const struct book_cell *cell = &books->cells[i];
+            probe(*table, cell_hash(cell), index == i);
             table->slots[at] = (uint32_t)i + 1;
         }
-    struct book_cell wanted = {.cluster = row->key.cluster,
-                               .node = row->key.node,
-                               .device = row->key.device,
-                               .instance = row->key.instance,
-                               .namespace = row->key.namespace,
-                               .facts = row->facts,
-                               .first = row->key.hour,
-                               .worked_until = TIME_MIN,
-                               .useless_since = TIME_MAX};
-    probe(*table, cell_hash(&wanted), same_cell(&books->cells[index], &wanted));
-    if (!table->slots[at]) {
-        wanted.floor_mw = floor_of(books, row->facts.model);
-        const struct book_workload named = {.cluster = wanted.cluster,
-                                            .namespace = wanted.namespace,
-                                            .workload = wanted.facts.workload};
-        wanted.node_index = node_index(reading, wanted.cluster, wanted.node);
-        wanted.workload = row->key.pod == NAME_NONE ? SIZE_MAX : workload_index(reading, &named);
-        mem_push(books->cells, books->cells_n, books->cells_room, wanted);
-        table->slots[at] = (uint32_t)books->cells_n;
-        if (wanted.workload != SIZE_MAX) {
-            struct book_workload *of = &books->workloads[wanted.workload];
-            mem_push(of->cells, of->cells_n, of->cells_room, books->cells_n - 1);
-        }
-    }
-    return &books->cells[table->slots[at] - 1];
+    probe(*table, row_hash(row), is_of_cell(&books->cells[index], row));
+    if (!table->slots[at])
+        table->slots[at] = (uint32_t)add_new_cell(reading, row);
+    *last = table->slots[at];
+    return &books->cells[*last - 1];
 }
 
 static wide_t ns_of(int64_t num, uint32_t den)
@@ -234,11 +274,12 @@ static void add_row(const struct books *books, struct book_cell *cell, const str
     cell->gpu_ns += ns_of(row->gpu_num, den);
     cell->held_ns += ns_of(row->gpu_held_num, den);
     cell->observed_ns += ns_of(row->gpu_observed_num, den);
-    cell->u_ns += ns_of(row->gpu_u_num, den) / NANO;
+    cell->u_ns += den <= 1 ? row->gpu_u_num / 1000 : ns_of(row->gpu_u_num, den) / NANO;
     for (int s = 0; s < STATE_COUNT; s++)
         cell->state_ns[s] += ns_of(row->gpu_state_num[s], den);
     for (int b = 0; b < HISTOGRAM_BINS; b++)
-        cell->hist_u_ns[b] += (int64_t)ns_of(row->hist_u_num[b], den);
+        cell->hist_u_ns[b] +=
+            den <= 1 ? row->hist_u_num[b] * 1000000 : (int64_t)ns_of(row->hist_u_num[b], den);
     cell->u += row->u;
     cell->e += row->e;
     cell->observed_ms += row->observed_ms;
