@@ -30,6 +30,7 @@ static void prometheus_free(struct source *source)
     seen_free(prometheus->exported_namespaces);
     seen_free(prometheus->renamed_requests);
     seen_free(prometheus->gpu_nodes);
+    seen_free(prometheus->clusters);
     seen_free(prometheus->renamed_nodes);
     free(prometheus);
 }
@@ -75,6 +76,7 @@ enum err prometheus_source_new(const struct prometheus_options *options, struct 
     prometheus->exported_namespaces = seen_new(STR("exported_namespace"));
     prometheus->renamed_requests = seen_new(STR("exported_namespace"));
     prometheus->gpu_nodes = seen_new(STR("node"));
+    prometheus->clusters = seen_new(STR("cluster"));
     prometheus->renamed_nodes = seen_new(STR("exported_node"));
     prometheus->narrow_from = options->narrow_from;
     prometheus->in_flight = options->in_flight < 1                 ? 1

@@ -9,7 +9,9 @@
 
 #include "source/prometheus_impl.h"
 
-#define MATCH_MAX ((size_t)4096) /* bytes of a selector that lists names */
+#define MATCH_MAX ((size_t)4096)        /* bytes of a selector that lists names */
+#define MATCH_NODES_MAX ((size_t)65536) /* likewise of nodes: without them all pods are asked for  \
+                                         */
 
 /* Stamps of these metrics count as observations of Kubernetes (semantics, section 6). */
 static bool is_observation(const struct wanted_metric *metric)
@@ -43,6 +45,8 @@ void prometheus_watch(const struct prometheus_run *run, const struct wanted_metr
     size_t n = 0;
     if (is_observation(metric))
         seen[n++] = prometheus->observers;
+    if (is_observation(metric) || fullest)
+        seen[n++] = prometheus->clusters;
     if (fullest)
         seen[n++] = prometheus->exporters;
     if (fullest || is_request(metric)) {
@@ -141,14 +145,20 @@ static void ask(struct prometheus_run *run, const struct question *question)
 }
 
 /* `label=~"regex"`, NULL-terminated; empty where the regex is, or where it is too long. */
-static void add_match(struct strbuf *ret, const char *label, const struct strbuf *regex)
+static void add_long_match(struct strbuf *ret, const char *label, const struct strbuf *regex,
+                           size_t most)
 {
-    if (regex->n == 0 || regex->n > MATCH_MAX)
+    if (regex->n == 0 || regex->n > most)
         return;
     strbuf_addf(ret, "%s=~\"", label);
     for (size_t i = 0; i < regex->n; i++)
         strbuf_addf(ret, strchr("\\\"", regex->text[i]) ? "\\%c" : "%c", regex->text[i]);
     strbuf_addc(ret, '"');
+}
+
+static void add_match(struct strbuf *ret, const char *label, const struct strbuf *regex)
+{
+    add_long_match(ret, label, regex, MATCH_MAX);
 }
 
 /* The selector of the namespaces that GPUs are used in, so far as they are known; empty: all. The
@@ -206,10 +216,10 @@ static void gpu_nodes(struct prometheus *prometheus, struct strbuf *ret)
     size_t renamed = seen_count(prometheus->renamed_nodes, &unnamed);
     if (renamed == 1 && unnamed) {
         seen_all_regex(prometheus->gpu_nodes, &regex);
-        add_match(ret, "node", &regex);
+        add_long_match(ret, "node", &regex, MATCH_NODES_MAX);
     } else if (renamed > 0 && !unnamed) {
         seen_all_regex(prometheus->renamed_nodes, &regex);
-        add_match(ret, "exported_node", &regex);
+        add_long_match(ret, "exported_node", &regex, MATCH_NODES_MAX);
     }
     strbuf_release(&regex);
 }

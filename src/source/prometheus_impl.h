@@ -40,6 +40,7 @@ struct prometheus {
     struct seen *namespaces, *exported_namespaces, *renamed_requests;
     struct seen *gpu_nodes;     /* that have GPUs by their capacity, … */
     struct seen *renamed_nodes; /* … where kube-state-metrics' own label stands in front */
+    struct seen *clusters;      /* of observations and GPUs */
     bool loads_refused;         /* it answers no range queries */
     uint64_t *series;
     bool fetched;  /* a fetch went well: seen knows who was there before the next one */

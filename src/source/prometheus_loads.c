@@ -14,6 +14,9 @@
  * are left out (of a pod's containers: counted from 0 once), and those after a stale marker get the
  * last increase before it.
  *
+ * Remote read gives the server's external labels with every series, queries do not: where all other
+ * series are of one cluster, so are these.
+ *
  * A server that refuses range queries costs these figures and nothing else: a note, once. */
 #include <stdlib.h>
 
@@ -51,15 +54,18 @@ struct prometheus_load {
     struct wanted_metric metric; /* first: what a plan's piece points to */
     const struct question_def *def;
     struct strbuf query;
+    struct str cluster; /* of series that do not name one */
 };
 
 bool prometheus_load_series(const struct prometheus_load *load, struct delivery *delivery,
                             const struct label *labels, size_t n)
 {
-    struct label with[INTAKE_LABELS_MAX + 2];
+    struct label with[INTAKE_LABELS_MAX + 3];
     size_t kept = 0;
     if (n > INTAKE_LABELS_MAX)
         return false;
+    if (load->cluster.n && !labels_get(labels, n, STR("cluster")).n)
+        with[kept++] = (struct label){STR("cluster"), load->cluster};
     for (size_t i = 0; i < n; i++)
         if (!str_eq(labels[i].name, STR("__name__")))
             with[kept++] = labels[i];
@@ -106,14 +112,17 @@ enum err prometheus_read_loads(struct prometheus_run *run, struct span range,
     struct prometheus *prometheus = run->prometheus;
     struct prometheus_load loads[QUESTIONS] = {0};
     struct plan_lane lanes[QUESTIONS];
+    struct strbuf cluster = {0};
     size_t n = 0;
     if (prometheus->loads_refused || range.from > range.to)
         return ERR_OK;
+    seen_only(prometheus->clusters, &cluster);
     for (size_t i = 0; i < QUESTIONS; i++) {
         if (!is_present(prometheus, questions[i].metric))
             continue;
         build(&loads[n], &questions[i], prometheus,
               questions[i].of_containers ? match_of_pods : "");
+        loads[n].cluster = strbuf_str(&cluster);
         lanes[n] = (struct plan_lane){&loads[n].metric, range.from, range.to};
         n++;
     }
@@ -123,6 +132,7 @@ enum err prometheus_read_loads(struct prometheus_run *run, struct span range,
     run->loads = false;
     for (size_t i = 0; i < n; i++)
         strbuf_release(&loads[i].query);
+    strbuf_release(&cluster);
     enum err code = run->code;
     if (code == ERR_OK || code == ERR_STOPPED)
         return code;

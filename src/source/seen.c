@@ -181,3 +181,11 @@ size_t seen_count(struct seen *seen, bool *ret_unnamed)
     pthread_mutex_unlock(&seen->lock);
     return n;
 }
+
+void seen_only(struct seen *seen, struct strbuf *ret)
+{
+    pthread_mutex_lock(&seen->lock);
+    if (seen->n == 1)
+        strbuf_add(ret, str_of(seen->ones[0].text));
+    pthread_mutex_unlock(&seen->lock);
+}

@@ -32,6 +32,8 @@ void seen_silent_after_regex(struct seen *seen, struct span hours, time_ms since
 
 /* Append a regular expression of all that were ever heard of, but for "". */
 void seen_all_regex(struct seen *seen, struct strbuf *ret);
+/* The text of the only one that was ever heard of, appended; nothing where there are others too. */
+void seen_only(struct seen *seen, struct strbuf *ret);
 /* How many were ever heard of, and whether "" was among them. */
 size_t seen_count(struct seen *seen, bool *ret_unnamed);
 

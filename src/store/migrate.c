@@ -42,8 +42,8 @@ static const char *const steps[] = {
     "  PRIMARY KEY(first, past, kind, subject, text, book)) STRICT, WITHOUT ROWID;"
     "INSERT INTO note SELECT first, past, kind, subject, text, '', count FROM old_note;"
     "DROP TABLE old_note;",
-    "CREATE TABLE load_hours(kind INTEGER NOT NULL, day INTEGER NOT NULL, place INTEGER NOT NULL,"
-    "  data BLOB NOT NULL, PRIMARY KEY(kind, day, place)) STRICT, WITHOUT ROWID;",
+    ("CREATE TABLE load_hours(kind INTEGER NOT NULL, day INTEGER NOT NULL, place INTEGER NOT NULL,"
+     "  data BLOB NOT NULL, PRIMARY KEY(kind, day, place)) STRICT, WITHOUT ROWID;"),
 };
 #define VERSION (int)(sizeof steps / sizeof *steps)
 

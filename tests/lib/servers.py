@@ -70,13 +70,13 @@ def load_tsdb(metrics_om, tsdb):
 
 
 @contextlib.contextmanager
-def prometheus(tsdb, work):
+def prometheus(tsdb, work, settings="global: {}"):
     """A Prometheus over existing blocks; gives its URL."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     config = os.path.join(work, "prometheus.yml")
     with open(config, "w", encoding="utf-8") as file:
-        file.write("global: {}\n")
+        file.write(settings + "\n")
     command = ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={tsdb}",
                f"--storage.tsdb.retention.time={LIFETIME}", f"--web.listen-address=127.0.0.1:{port}",
                "--log.level=warn"]

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""A server that answers no range queries: test_refused_sums.py BINARY
+"""Sums of loads from servers: test_sums.py BINARY
 
-What hosts and containers do is then unchecked, which is said once and costs nothing else: the ledger is the
+A server's external label `cluster` comes with remote read and not with sums: they meet all the same.
+
+A server that answers no range queries. What hosts and containers do is then unchecked, which is said once and costs nothing else: the ledger is the
 same, byte for byte, and so are the hours of workloads and namespaces."""
 
 import http.server
@@ -74,6 +76,12 @@ def main():
     def check(name, good, detail=""):
         print(f"{'ok  ' if good else 'FAIL'} {name}{'' if good else ': ' + detail}", flush=True)
         failed.extend([] if good else [name])
+
+    with tempfile.TemporaryDirectory() as work, \
+            servers.prometheus(tsdb, work, "global: {external_labels: {cluster: prod}}") as url:
+        lines = run(binary, "export", "hours", "machine", "--prometheus", url, *facts).splitlines()[1:]
+        check("external labels are of sums too", lines and all(
+            line.split(",")[1] == '"prod"' and line.split(",")[4] != "0" for line in lines), str(lines[:3]))
 
     with tempfile.TemporaryDirectory() as work, servers.prometheus(tsdb, work) as url:
         Front.behind = url
