@@ -348,16 +348,17 @@ static struct kube_object *known_object(struct kube_history *h, const struct kub
                                         struct idkey uid)
 {
     uint32_t at = idmap_get(&h->at, key);
+    bool has_uid = !same_key(uid, IDKEY(0));
     if (at == IDMAP_NONE)
         return NULL;
     if (record->snapshot) {
-        while (at != KUBE_NO_OBJECT && !same_key(h->objects[at].uid, uid))
+        while (at != KUBE_NO_OBJECT && !(same_key(h->objects[at].uid, uid) &&
+                                         (has_uid || h->objects[at].first == record->first)))
             at = h->objects[at].older;
         if (at == KUBE_NO_OBJECT)
             return NULL;
     }
     struct kube_object *object = &h->objects[at];
-    bool has_uid = !same_key(uid, IDKEY(0));
     if (same_key(object->uid, uid) && (object->gone == TIME_MAX || has_uid)) {
         if (record->act == KUBE_ACT_OBJECT)
             object->gone = object->last = TIME_MAX; /* whatever was thought of it */
