@@ -107,13 +107,69 @@ static void index_objects(struct kube_history *h)
     }
 }
 
+/* Controllers that were asked for one by one are never told to be gone: they go when nobody names
+ * them any more. */
+struct naming {
+    struct kube_history *h;
+    size_t owners; /* the log of such controllers, of the cluster in hand */
+    struct idmap named;
+};
+
+static void name_owner(struct naming *naming, struct str namespace, struct str kind,
+                       struct str name)
+{
+    if (kind.n)
+        idmap_set(&naming->named, kube_object_key(naming->h, naming->owners, namespace, kind, name),
+                  1);
+}
+
+static void pod_names(void *context, const struct kube_pod *pod)
+{
+    name_owner(context, pod->namespace, pod->owner_kind, pod->owner_name);
+}
+
+static void owner_names(void *context, const struct kube_owner *owner)
+{
+    name_owner(context, owner->namespace, owner->owner_kind, owner->owner_name);
+}
+
+static void find_named(struct kube_history *h, time_ms t, struct idmap *ret)
+{
+    struct naming naming = {.h = h};
+    struct kube_sink sink = {.context = &naming, .pod = pod_names, .owner = owner_names};
+    for (naming.owners = 0; naming.owners < h->logs_n; naming.owners++) {
+        const struct kube_log *owners = &h->logs[naming.owners];
+        for (size_t i = 0; owners->kind == KUBE_KIND_OWNER && i < h->objects_n; i++) {
+            const struct kube_object *object = &h->objects[i];
+            const struct kube_log *log = &h->logs[object->log];
+            const struct kube_version *version = &object->versions[object->n - 1];
+            if (object->gone <= t || strcmp(log->cluster, owners->cluster) != 0)
+                continue;
+            arena_clear(&h->arena);
+            kube_record_object(log->kind, (struct str){version->bytes, version->n}, &h->arena,
+                               &sink, NULL);
+        }
+    }
+    *ret = naming.named;
+}
+
+/* Is the object of no use to any hour from t on? */
+static bool is_over(const struct kube_history *h, const struct kube_object *object, time_ms t,
+                    const struct idmap *named)
+{
+    return object->gone <= t || (h->logs[object->log].kind == KUBE_KIND_OWNER &&
+                                 object->first <= t && idmap_get(named, object->key) == IDMAP_NONE);
+}
+
 void kube_history_forget(struct kube_history *h, time_ms t)
 {
     size_t kept = 0;
+    struct idmap named = {0};
     pthread_mutex_lock(&h->lock);
+    find_named(h, t, &named);
     for (size_t i = 0; i < h->objects_n; i++) {
         struct kube_object *object = &h->objects[i];
-        if (object->gone > t) {
+        if (!is_over(h, object, t, &named)) {
             forget_versions(h, object, t);
             h->objects[kept++] = *object;
             continue;
@@ -122,6 +178,7 @@ void kube_history_forget(struct kube_history *h, time_ms t)
             free_version(h, &object->versions[k]);
         free(object->versions);
     }
+    idmap_release(&named);
     if (kept < h->objects_n) {
         h->objects_n = kept;
         index_objects(h);

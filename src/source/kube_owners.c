@@ -46,9 +46,11 @@ static struct idkey hash_of(const struct kube_watch *watch, const struct str *pa
                  (uint32_t)(hash.high64 >> 32));
 }
 
-/* Replica sets and jobs come by list. */
+/* Replica sets and jobs come by list; a node, which "controls" static pods, has nobody above it. */
 static bool is_listed(struct str api, struct str kind)
 {
+    if (str_eq(kind, STR("Node")) && str_eq(api, STR("v1")))
+        return true;
     return (str_eq(kind, STR("ReplicaSet")) && str_eq(api, STR("apps/v1"))) ||
            (str_eq(kind, STR("Job")) && str_eq(api, STR("batch/v1")));
 }

@@ -370,6 +370,36 @@ static void what_is_past_is_forgotten_and_the_rest_found(void **state)
     kube_history_free(history);
 }
 
+/* A deployment above a pod is asked for once and never told to be gone. */
+static void a_controller_goes_when_nobody_names_it(void **state)
+{
+    (void)state;
+    struct kube_history *history = kube_history_new();
+    struct kube_pod pod = pod_of("a", "a1");
+    struct kube_owner owner = {STR("ns"), STR("RayCluster"), STR("r"), STR_NONE,
+                               STR_NONE,  STR("r1"),         STR_NONE, STR_NONE};
+    struct strbuf object = {0};
+    pod.owner_kind = STR("RayCluster");
+    pod.owner_name = STR("r");
+    tell_lists(history, AT(0), &pod, 1);
+    struct kube_record record = kube_record_of(KUBE_ACT_OBJECT, KUBE_KIND_OWNER, AT(1), CLUSTER);
+    kube_record_owner(&object, &owner);
+    record.object = strbuf_str(&object);
+    add(history, record);
+    kube_history_forget(history, AT(10));
+    assert_true(kube_history_has_owner(history, CLUSTER, owner.namespace, owner.kind, owner.name,
+                                       owner.uid));
+    tell_pod(history, KUBE_ACT_DELETED, AT(20), &pod);
+    kube_history_forget(history, AT(19));
+    assert_int_equal(kube_history_size(history).objects, 3);
+    kube_history_forget(history, AT(20));
+    assert_int_equal(kube_history_size(history).objects, 1);
+    assert_false(kube_history_has_owner(history, CLUSTER, owner.namespace, owner.kind, owner.name,
+                                        owner.uid));
+    strbuf_release(&object);
+    kube_history_free(history);
+}
+
 static void a_list_that_is_given_up_ends_nobody(void **state)
 {
     (void)state;
@@ -445,6 +475,7 @@ int main(void)
         cmocka_unit_test(time_that_nobody_watched_is_not_known),
         cmocka_unit_test(a_snapshot_carries_starts_states_and_those_who_are_gone),
         cmocka_unit_test(what_is_past_is_forgotten_and_the_rest_found),
+        cmocka_unit_test(a_controller_goes_when_nobody_names_it),
         cmocka_unit_test(a_list_that_is_given_up_ends_nobody),
         cmocka_unit_test(a_pod_has_the_device_that_its_claim_had_in_its_time),
     };
