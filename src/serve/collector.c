@@ -43,7 +43,8 @@ struct book {
 
 struct collector {
     struct collector_options options;
-    struct strbuf settings; /* what rows are booked with */
+    struct serve_config serve; /* options.serve points to it; the texts are the owner's */
+    struct strbuf settings;    /* what rows are booked with */
     struct book *books;
     size_t books_n;
     volatile int stop; /* atomically */
@@ -296,9 +297,11 @@ enum err collector_new(const struct collector_options *options, struct collector
                        struct error *err)
 {
     struct collector *collector = mem_zalloc(1, sizeof *collector);
-    const struct serve_config *serve = options->serve;
+    const struct serve_config *serve = &collector->serve;
     pthread_condattr_t monotonic;
     collector->options = *options;
+    collector->serve = *options->serve;
+    collector->options.serve = serve;
     collector->books = mem_zalloc(serve->sources_n + 1, sizeof *collector->books);
     pthread_mutex_init(&collector->lock, NULL);
     pthread_condattr_init(&monotonic);

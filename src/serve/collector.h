@@ -32,7 +32,7 @@
 struct collector_options {
     struct writer *writer; /* these live as long as the collector */
     struct config *config;
-    const struct serve_config *serve;
+    const struct serve_config *serve; /* but for the struct itself, which is copied */
     struct log *log;
     struct live *live;                /* gets the latest values of what is scraped and pushed */
     void (*committed)(void *context); /* the ledger may have changed; any thread; may be NULL */

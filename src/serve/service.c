@@ -420,9 +420,6 @@ static void switch_to(struct service *service, struct service_setup *next,
 {
     struct error err = {0};
     stop_alerter(service);
-    say_what_waits(service, &next->serve);
-    /* These stay what they were when the parts that use them began. */
-    next->serve.db = str_keep(&next->serve.arena, str_of(service->setup.serve.db)).p;
     pthread_rwlock_wrlock(&service->lock);
     struct collector *last = service->collector;
     service->collector = NULL;
@@ -443,9 +440,20 @@ static void switch_to(struct service *service, struct service_setup *next,
     service->options->unload(&old);
 }
 
+/* The database stays the one that was opened, and the journal beside it. */
+static void keep_places(const struct service *service, struct serve_config *next)
+{
+    const struct serve_config *now = &service->setup.serve;
+    if (strcmp(next->db, now->db) == 0)
+        return;
+    next->journal = str_keep(&next->arena, str_of(now->journal)).p;
+    next->db = str_keep(&next->arena, str_of(now->db)).p;
+}
+
 static void reload(struct service *service)
 {
     struct service_setup next = {0};
+    struct serve_config wanted = {0};
     struct collector *collector = NULL;
     struct auth *auth = NULL;
     struct error err = {0};
@@ -453,13 +461,18 @@ static void reload(struct service *service)
     enum err code = service->options->load(service->options->context, &next, &err);
     if (!code) {
         code = serve_config_finish(&next.serve, &err);
-        if (!code)
+        if (!code) {
+            wanted = next.serve;
+            keep_places(service, &next.serve);
             code = ready_next(service, &next, &collector, &auth, &err);
+        }
         if (code)
             service->options->unload(&next);
     }
-    if (!code)
+    if (!code) {
+        say_what_waits(service, &wanted);
         switch_to(service, &next, collector, auth);
+    }
     pthread_rwlock_wrlock(&service->lock);
     service->reloads += !code;
     service->failed_reloads += code != ERR_OK;
