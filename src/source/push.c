@@ -13,6 +13,7 @@
 
 #include "wire/remote_write.h"
 
+#define DESK_KEEP_BYTES ((size_t)8 << 20) /* decoded; after a larger request buffers are freed */
 #define RETRY_BUSY_S 1
 #define RETRY_DISK_S 5
 
@@ -93,17 +94,25 @@ struct push *push_new(const struct push_options *options)
     return push;
 }
 
+static void desk_release(struct desk *desk)
+{
+    remote_write_release(&desk->request);
+    journal_batch_free(desk->batch);
+    free(desk->keys);
+    free(desk->series);
+    desk->batch = NULL;
+    desk->route = NULL;
+    desk->keys = NULL;
+    desk->series = NULL;
+    desk->room = 0;
+}
+
 void push_free(struct push *push)
 {
     if (!push)
         return;
-    for (size_t i = 0; i < push->desks_n; i++) {
-        struct desk *desk = &push->desks[i];
-        remote_write_release(&desk->request);
-        journal_batch_free(desk->batch);
-        free(desk->keys);
-        free(desk->series);
-    }
+    for (size_t i = 0; i < push->desks_n; i++)
+        desk_release(&push->desks[i]);
     for (size_t i = 0; i < push->routes_n; i++) {
         free(push->routes[i].tenant);
         arena_release(&push->routes[i].texts);
@@ -435,5 +444,7 @@ void push_write(struct push *push, const struct push_request *request, struct pu
     struct work work = {.push = push, .answer = ret};
     *ret = (struct push_answer){0};
     take_request(&work, request);
+    if (work.desk && work.desk->request.decoded.room > DESK_KEEP_BYTES)
+        desk_release(work.desk);
     add_stats(&work);
 }

@@ -59,14 +59,18 @@ void heap_add(struct scraper *scraper, struct place *place, size_t n)
     heap_up(scraper, place);
 }
 
-void place_schedule(const struct scraper *scraper, struct place *place)
+void place_schedule(const struct scraper *scraper, struct place *place, bool again)
 {
     time_ms interval = (time_ms)llround((double)place->target->job->interval_ms / scraper->speed);
     interval = interval > 0 ? interval : 1;
     time_ms phase = (time_ms)(place->target->id % (uint64_t)interval);
     time_ms now = clock_now(), past = (now - phase) % interval;
     past = past < 0 ? past + interval : past;
-    place->due = clock_monotonic() + interval - past;
+    time_ms wait = interval - past;
+    /* A clock that is a moment behind must not make two scrapes of one. */
+    if (again && wait < interval / 2)
+        wait += interval;
+    place->due = clock_monotonic() + wait;
 }
 
 /* ---- transfers */
@@ -160,7 +164,7 @@ static void begin_due(struct scraper *scraper)
         struct place *place = scraper->heap[0];
         if (!place->transfer && scraper->running == scraper->transfers_n)
             return; /* it begins as soon as one ends */
-        place_schedule(scraper, place);
+        place_schedule(scraper, place, true);
         heap_down(scraper, place);
         if (!place->transfer) {
             begin(scraper, place);

@@ -125,8 +125,8 @@ void place_note(struct scraper *scraper, struct place *place, const struct trans
 /* ---- scrape.c */
 
 void heap_add(struct scraper *scraper, struct place *place, size_t n);
-/* When a place is due next, after now. */
-void place_schedule(const struct scraper *scraper, struct place *place);
+/* When a place is due next, after now; again: it was just scraped. */
+void place_schedule(const struct scraper *scraper, struct place *place, bool again);
 void transfer_give_up(struct scraper *scraper, struct transfer *transfer);
 
 #endif

@@ -37,7 +37,7 @@ static struct place **merge(struct scraper *scraper, const struct target_list *l
             places[i]->target = target;
         } else {
             places[i] = place_new(target);
-            place_schedule(scraper, places[i]);
+            place_schedule(scraper, places[i], false);
         }
     }
     while (old < scraper->places_n)
