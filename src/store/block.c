@@ -343,7 +343,7 @@ static bool read_hot(struct block *block, struct str *in)
 }
 
 static bool open_block(struct store *store, struct block *block, struct str in,
-                       enum block_names names)
+                       enum block_names names, bool columns)
 {
     uint64_t series_n, rows_n, hours_n;
     if (!in.n || *in.p != BLOCK_FORMAT)
@@ -364,24 +364,40 @@ static bool open_block(struct store *store, struct block *block, struct str in,
         fine = read_series(&reader, &in, series_n);
     }
     free(reader.strings.texts);
-    fine = fine && place_rows(block) && read_node_hours(store, block, &in) && read_hot(block, &in);
+    fine = fine && place_rows(block) && read_node_hours(store, block, &in) &&
+           (!columns || read_hot(block, &in));
     block->cold = in;
     return fine;
 }
 
-enum err block_open(struct store *store, struct block *block, int64_t day, name_t cluster,
-                    name_t node, struct str packed, enum block_names names, struct error *err)
+static enum err open_all(struct store *store, struct block *block, struct str packed,
+                         enum block_names names, bool columns, struct error *err)
 {
     static const char slack[COLUMN_PADDING];
     strbuf_clear(&block->bytes);
     strbuf_add(&block->bytes, packed);
     strbuf_add(&block->bytes, (struct str){slack, sizeof slack});
+    if (!open_block(store, block, (struct str){block->bytes.text, packed.n}, names, columns))
+        return db_corrupt(store, "a day's block cannot be read", err);
+    return ERR_OK;
+}
+
+enum err block_open(struct store *store, struct block *block, int64_t day, name_t cluster,
+                    name_t node, struct str packed, enum block_names names, struct error *err)
+{
     block->day = day;
     block->cluster = cluster;
     block->node = node;
-    if (!open_block(store, block, (struct str){block->bytes.text, packed.n}, names))
-        return db_corrupt(store, "a day's block cannot be read", err);
-    return ERR_OK;
+    return open_all(store, block, packed, names, true, err);
+}
+
+enum err block_open_node_hours(struct store *store, struct block *block, int64_t day,
+                               name_t cluster, name_t node, struct str packed, struct error *err)
+{
+    block->day = day;
+    block->cluster = cluster;
+    block->node = node;
+    return open_all(store, block, packed, BLOCK_NAMES_KINDS, false, err);
 }
 
 /* Histograms: first bin, number of bins, the first bin as what is left of the observed time, and

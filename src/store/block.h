@@ -128,6 +128,9 @@ enum err block_pack(struct store *store, const struct row_batch *batch, struct s
 /* Lay open series, node-hours and hot columns. Bytes are not trusted: ERR_STORE. */
 enum err block_open(struct store *store, struct block *block, int64_t day, name_t cluster,
                     name_t node, struct str packed, enum block_names names, struct error *err);
+/* Series and node-hours only: what is dear, the columns, is left packed. */
+enum err block_open_node_hours(struct store *store, struct block *block, int64_t day,
+                               name_t cluster, name_t node, struct str packed, struct error *err);
 /* The rest, and all rows (with an hour bit in `hours`) and node-hours appended to the batch, in its
  * order. */
 enum err block_rows(struct store *store, struct block *block, uint32_t hours,

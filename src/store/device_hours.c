@@ -451,8 +451,8 @@ static enum err read_nodes(struct store *store, struct span span, store_node_hou
             code = db_corrupt(store, "a block of an unknown node", err);
             break;
         }
-        code = block_open(store, block, cell_day(key), place.cluster, place.node, db_text(get, 2),
-                          BLOCK_NAMES_KINDS, err);
+        code = block_open_node_hours(store, block, cell_day(key), place.cluster, place.node,
+                                     db_text(get, 2), err);
         size_t from = 0, to = code ? 0 : block->node_hours_n;
         while (from < to && block->node_hours[from].hour < span.from)
             from++;

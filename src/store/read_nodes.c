@@ -31,7 +31,8 @@ struct job {
     const struct cell *cells;
     size_t n;
     struct strbuf bytes; /* of all cells */
-    size_t *ends;        /* [n]: where each one's bytes end */
+    struct str *packed;  /* [n]: of each */
+    size_t *order;       /* [n]: by key, as they lie in the file */
     struct block block;
     struct row_batch batch;
     enum err code;
@@ -129,11 +130,25 @@ static size_t chunk_end(const struct node_reading *reading, size_t from)
     return to;
 }
 
+static int by_key_of(const void *a, const void *b, void *cells)
+{
+    const struct cell *left = (const struct cell *)cells + *(const size_t *)a;
+    const struct cell *right = (const struct cell *)cells + *(const size_t *)b;
+    return (left->key > right->key) - (left->key < right->key);
+}
+
+/* In the order of the file, which has the nodes of a day side by side. */
 static enum err read_bytes(struct store *store, struct job *job, struct error *err)
 {
     strbuf_clear(&job->bytes);
-    job->ends = mem_realloc(job->ends, job->n + 1, sizeof *job->ends);
-    for (size_t i = 0; i < job->n; i++) {
+    job->packed = mem_realloc(job->packed, job->n + 1, sizeof *job->packed);
+    job->order = mem_realloc(job->order, job->n + 1, sizeof *job->order);
+    for (size_t i = 0; i < job->n; i++)
+        job->order[i] = i;
+    if (job->n)
+        qsort_r(job->order, job->n, sizeof *job->order, by_key_of, (void *)job->cells);
+    for (size_t k = 0; k < job->n; k++) {
+        size_t i = job->order[k], begin = job->bytes.n;
         bool whole = (job->cells[i].key & ((1 << SEGMENT_BITS) - 1)) == 0;
         sqlite3_stmt *get =
             db_statement(store, whole ? STATEMENT_BLOCK_GET : STATEMENT_SEGMENT_GET, err);
@@ -143,12 +158,17 @@ static enum err read_bytes(struct store *store, struct job *job, struct error *e
         int rc = sqlite3_step(get);
         if (rc == SQLITE_ROW)
             strbuf_add(&job->bytes, db_text(get, 0));
-        job->ends[i] = job->bytes.n;
+        job->packed[i] = (struct str){NULL, job->bytes.n - begin};
         sqlite3_reset(get);
         if (rc == SQLITE_DONE)
             return db_corrupt(store, "a block is missing", err);
         if (rc != SQLITE_ROW)
             return db_fail(store, rc, "reading rows", err);
+    }
+    const char *p = job->bytes.text; /* it does not move any more */
+    for (size_t k = 0; k < job->n; k++) {
+        job->packed[job->order[k]].p = p;
+        p += job->packed[job->order[k]].n;
     }
     return ERR_OK;
 }
@@ -176,10 +196,8 @@ static void emit_day(struct job *job, size_t from, size_t to)
     batch->hours = (struct span){day * DAY_MS, (day + 1) * DAY_MS};
     for (size_t i = from; i < to && !job->code; i++) {
         struct place place = {0};
-        size_t begin = i ? job->ends[i - 1] : 0;
-        struct str packed = {job->bytes.text + begin, job->ends[i] - begin};
         places_get(store, cell_place(job->cells[i].key), &place);
-        job->code = block_open(store, &job->block, day, place.cluster, place.node, packed,
+        job->code = block_open(store, &job->block, day, place.cluster, place.node, job->packed[i],
                                BLOCK_NAMES_PODS, &job->err);
         if (!job->code)
             job->code = block_rows(store, &job->block, job->cells[i].hours, batch, &job->err);
@@ -305,7 +323,8 @@ enum err store_read_nodes(struct store *store, struct span hours,
         block_release(&reading->jobs[i].block);
         row_batch_release(&reading->jobs[i].batch);
         strbuf_release(&reading->jobs[i].bytes);
-        free(reading->jobs[i].ends);
+        free(reading->jobs[i].packed);
+        free(reading->jobs[i].order);
     }
     free(reading->cells);
     free(reading->ranks);
