@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define LOOPS 2
+#define LOOK_EVERY_US 5000
 
 void http_limits_defaults(struct http_limits *ret)
 {
@@ -173,6 +174,13 @@ enum err http_server_start(struct http_server *server, struct error *err)
     return ERR_OK;
 }
 
+/* What is answered is still to be sent. */
+static void wait_for_answers(struct http_server *server, int64_t deadline_ms)
+{
+    while (atomic_load(&server->exchanges) > 0 && http_now_us() / 1000 < deadline_ms)
+        usleep(LOOK_EVERY_US);
+}
+
 /* No new connections, then the streams and the work end, and only then the daemon, which must have
  * no suspended connection left. */
 void http_server_stop(struct http_server *server, int64_t grace_ms)
@@ -187,8 +195,10 @@ void http_server_stop(struct http_server *server, int64_t grace_ms)
     }
     pool_stop(server, deadline_ms);
     streams_abort(server, deadline_ms);
-    if (server->daemon)
+    if (server->daemon) {
+        wait_for_answers(server, deadline_ms);
         MHD_stop_daemon(server->daemon);
+    }
     links_stop(server);
     if (server->listen_fd >= 0)
         close(server->listen_fd);

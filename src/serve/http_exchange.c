@@ -104,6 +104,7 @@ static struct exchange *exchange_new(struct http_server *server, struct MHD_Conn
     exchange->request.access = &exchange->access;
     exchange->request.connection = connection;
     read_peer(exchange);
+    atomic_fetch_add(&server->exchanges, 1);
     pthread_mutex_lock(&server->auth_lock);
     exchange->auth = auth_hold(server->auth);
     pthread_mutex_unlock(&server->auth_lock);
@@ -384,5 +385,6 @@ void exchange_end(void *context, struct MHD_Connection *connection, void **slot,
     arena_release(&exchange->arena);
     auth_free(exchange->auth);
     free(exchange);
+    atomic_fetch_sub(&server->exchanges, 1);
     *slot = NULL;
 }

@@ -100,7 +100,7 @@ struct http_server {
     struct http_stream *streams;
     atomic_llong streams_n;
 
-    atomic_llong connections, body_bytes;
+    atomic_llong connections, body_bytes, exchanges;
 };
 
 int64_t http_now_us(void); /* monotonic */

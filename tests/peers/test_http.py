@@ -64,6 +64,8 @@ class Server:
         except subprocess.TimeoutExpired:
             self.process.kill()
         self.error = self.process.stderr.read()
+        if "anitizer" in self.error or "runtime error" in self.error or self.process.returncode:
+            check(f"the server ends well ({self.process.returncode})", False, self.error[:1500])
         return time.monotonic() - began
 
     def ask(self, path, method="GET", headers=None, body=None, token=None, context=None):
@@ -330,11 +332,13 @@ def streams(peer, db):
         for c in both:
             c.close()
     server = Server(peer, db)
-    held = threading.Thread(target=lambda: contextlib.suppress(OSError) and server.ask("/slow?ms=800"))
+    answers = []
+    held = threading.Thread(target=lambda: answers.append(server.ask("/slow?ms=800")[0]))
     held.start()
     time.sleep(0.2)
     took = server.stop()
     held.join()
+    check("what is in work is still answered", answers == [200], answers)
     check("stopping waits for what is in work", 0.3 < took < 2.5 and server.process.returncode == 0, took)
 
 
