@@ -105,8 +105,10 @@ static const struct action *action_of(const struct options *options, struct erro
         if (strcmp(word, actions[i].name) == 0)
             return &actions[i];
     const char *near = suggest(str_of(word), names, ACTIONS);
-    error_set(err, ERR_USAGE, "config does not know '%s': %s%s", word,
-              near ? "did you mean " : "it knows check and token", near ? near : "");
+    if (near)
+        error_set(err, ERR_USAGE, "config does not know '%s': did you mean '%s'?", word, near);
+    else
+        error_set(err, ERR_USAGE, "config does not know '%s': it knows check and token", word);
     return NULL;
 }
 

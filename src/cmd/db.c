@@ -147,8 +147,9 @@ static void say_repaired(struct db_work *work, const struct store_repaired *repa
                          const char *kept)
 {
     struct strbuf *out = &work->out;
-    strbuf_addf(out, "%s: kept %llu blocks, dropped %llu", work->db,
-                (unsigned long long)repaired->kept, (unsigned long long)repaired->dropped);
+    strbuf_addf(out, "%s: kept ", work->db);
+    text_plural(out, (wide_t)repaired->kept, "block", "blocks");
+    strbuf_addf(out, ", dropped %llu", (unsigned long long)repaired->dropped);
     if (repaired->dropped_other)
         strbuf_addf(out, ", and %llu of what GPUs and hosts did beside it",
                     (unsigned long long)repaired->dropped_other);
@@ -174,6 +175,11 @@ static enum err repair(struct db_work *work, struct error *err)
     struct store_repair options = {.dropped = on_dropped, .context = work};
     struct store_repaired repaired;
     struct strbuf sound = {0}, kept = {0};
+    if (check(work, NULL) == ERR_OK) {
+        strbuf_add(&work->out, STR("nothing to repair\n"));
+        return ERR_OK;
+    }
+    strbuf_clear(&work->out);
     free_name(work->db, "repaired", &sound);
     free_name(work->db, "damaged", &kept);
     enum err code = store_repair(work->db, sound.text, &options, &repaired, err);
@@ -221,9 +227,11 @@ static const struct action *action_of(const struct options *options, struct erro
         return NULL;
     }
     const char *near = suggest(str_of(word), names, ACTIONS);
-    error_set(err, ERR_USAGE, "db does not know '%s': %s%s", word,
-              near ? "did you mean " : "it knows check, repair, vacuum and backup",
-              near ? near : "");
+    if (near)
+        error_set(err, ERR_USAGE, "db does not know '%s': did you mean '%s'?", word, near);
+    else
+        error_set(err, ERR_USAGE,
+                  "db does not know '%s': it knows check, repair, vacuum and backup", word);
     return NULL;
 }
 

@@ -300,7 +300,11 @@ static enum err start(struct service *service, struct error *err)
     struct thresholds thresholds;
     service->writer = writer_new(service->setup.serve.db);
     service->live = live_new();
+    struct auth *auth = NULL;
     enum err code = thresholds_read(service->setup.config, &thresholds, err);
+    if (!code)
+        code = make_auth(&service->setup, &auth, err); /* before the database is touched */
+    auth_free(auth);
     if (!code)
         code = make_collector(service, &service->setup, &collector, err);
     service->collector = collector;

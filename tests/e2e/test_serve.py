@@ -404,10 +404,9 @@ def backup(lab):
             if done.returncode:
                 raise Failed(f"db backup: {done.stderr}")
             time.sleep(0.3)
-        for what in ("vacuum", "repair"):
-            done = lab.run("db", what, "--db", database)
-            if done.returncode != 1 or f"process {service.process.pid}" not in done.stderr:
-                raise Failed(f"db {what}: {done.returncode} {done.stderr}")
+        done = lab.run("db", "vacuum", "--db", database)
+        if done.returncode != 1 or f"process {service.process.pid}" not in done.stderr:
+            raise Failed(f"db vacuum: {done.returncode} {done.stderr}")
         service.end()
     for number in range(3):
         done = lab.run("db", "check", "--db", f"{database}.{number}")
