@@ -51,6 +51,8 @@ enum err notes_clear(struct store *store, struct span hours, struct error *err)
 enum err notes_read(struct store *store, struct span hours, struct row_batch *ret,
                     struct error *err)
 {
+    if (store->lens) /* they speak of everybody */
+        return ERR_OK;
     sqlite3_stmt *get = db_statement(store, STATEMENT_NOTES_OF, err);
     if (!get)
         return ERR_STORE;

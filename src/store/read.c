@@ -281,7 +281,7 @@ static enum err read_rows(struct store *store, struct span hours, store_row_fn e
         }
     }
     row_batch_clear(&out);
-    if (!code && more && !store->lens) { /* notes speak of everybody */
+    if (!code && more) {
         out.hours = hours;
         code = notes_read(store, hours, &out, err);
         if (!code && out.notes_n)

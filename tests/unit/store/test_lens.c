@@ -177,6 +177,32 @@ static void read_all(struct lab *lab)
     must(store_read_namespace_hours(lab->store, day, on_namespaces, lab, &failure));
 }
 
+static void on_begin(void *context, size_t chunks)
+{
+    (void)context, (void)chunks;
+}
+static bool on_node_rows(void *context, size_t chunk, const struct row_batch *batch)
+{
+    (void)chunk;
+    return on_rows(context, batch);
+}
+
+static void rows_node_by_node_are_cut_as_well(void **state)
+{
+    struct lab *lab = *state;
+    lab->mine = put(lab, "red");
+    struct store_lens lens = {.teams = &lab->mine, .teams_n = 1};
+    struct store_node_reader reader = {.context = lab, .begin = on_begin, .each = on_node_rows};
+    store_set_lens(lab->store, &lens);
+    must(store_read_nodes(lab->store, (struct span){H0, H0 + 24 * HOUR_MS}, &reader, &failure));
+    assert_int_equal(lab->rows, 12);
+    assert_int_equal(lab->others, 0);
+    assert_int_equal(lab->booked, 0);
+    assert_int_equal(lab->notes, 0);
+    store_set_lens(lab->store, NULL);
+    store_lens_release(&lens);
+}
+
 static void without_a_lens_everything_is_seen(void **state)
 {
     struct lab *lab = *state;
@@ -304,6 +330,7 @@ int main(void)
 #define test(name) cmocka_unit_test_setup_teardown(name, open_lab, close_lab)
         test(without_a_lens_everything_is_seen),
         test(a_team_sees_its_rows_and_what_belongs_to_them),
+        test(rows_node_by_node_are_cut_as_well),
         test(a_namespace_sees_what_is_in_it),
         test(sums_are_cut_as_rows_are),
         test(a_lens_of_nobody_sees_nothing),
