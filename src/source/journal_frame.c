@@ -292,7 +292,7 @@ static bool read_stamps(const char *p, const char *end, size_t n, time_ms *t)
 bool frame_samples_read(struct str raw, uint32_t count, struct frame_samples *samples)
 {
     size_t n = count;
-    if (raw.n < 4 || (raw.n - 4) / (2 + PLANES) < n)
+    if (n == 0 || raw.n < 4 || (raw.n - 4) / (2 + PLANES) < n)
         return false;
     size_t stamps = get32(raw.p), planes = raw.n - PLANES * n;
     if (stamps < 4 || stamps > planes)

@@ -75,7 +75,8 @@ void frame_samples_reserve(struct frame_samples *samples, size_t more);
 void frame_samples_release(struct frame_samples *samples);
 /* Raw payload of n samples, appended. */
 void frame_samples_put(const struct frame_samples *samples, struct strbuf *ret);
-/* Appends to `samples`; false, and nothing appended, where the bytes are not `count` samples. */
+/* Appends to `samples`; false, and nothing appended, where the bytes are not `count` samples, at
+ * least one. */
 bool frame_samples_read(struct str raw, uint32_t count, struct frame_samples *samples);
 
 /* A definition, appended to the raw payload. */

@@ -1,0 +1,63 @@
+/* Any bytes as what a segment file holds, behind a sound checksum: columns of samples, definitions,
+ * entries of an index, heads. What is read fits into what was given, and samples that were read are
+ * written as they came. */
+#include <stdlib.h>
+
+#include "source/journal_frame.h"
+#include "util/error.h"
+
+static void samples(struct str bytes, uint32_t count)
+{
+    struct frame_samples samples = {0}, again = {0};
+    struct strbuf raw = {0};
+    if (frame_samples_read(bytes, count, &samples)) {
+        invariant(samples.n == count);
+        frame_samples_put(&samples, &raw);
+        invariant(frame_samples_read(strbuf_str(&raw), count, &again));
+        invariant(count == 0 || memcmp(samples.t, again.t, count * sizeof *again.t) == 0);
+        invariant(count == 0 || memcmp(samples.v, again.v, count * sizeof *again.v) == 0);
+    } else {
+        invariant(samples.n == 0);
+    }
+    frame_samples_release(&samples);
+    frame_samples_release(&again);
+    strbuf_release(&raw);
+}
+
+static void definitions(struct str bytes)
+{
+    struct label labels[16];
+    const char *p = bytes.p, *end = bytes.p + bytes.n;
+    size_t n;
+    while (frame_definition_read(&p, end, labels, 16, &n)) {
+        invariant(n <= 16 && p <= end);
+        for (size_t i = 0; i < n; i++)
+            invariant(labels[i].name.p >= bytes.p && labels[i].value.p + labels[i].value.n <= end);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < 2)
+        return 0;
+    struct str bytes = {(const char *)data + 2, size - 2};
+    struct frame_entry *entries;
+    struct frame frame;
+    struct segment_head head;
+    uint64_t at;
+    size_t n;
+    samples(bytes, data[1]);
+    definitions(bytes);
+    if (frame_entries_read(bytes, 1 << 20, &entries, &n))
+        free(entries);
+    if (bytes.n >= FRAME_HEADER_BYTES)
+        frame_read(bytes.p, 0, &frame);
+    segment_head_read(bytes, &head);
+    segment_trailer_read(bytes, 0, &at);
+    frame = (struct frame){.raw = data[0] * 16u};
+    struct strbuf raw = {0};
+    frame_unpack(&frame, bytes, &raw);
+    strbuf_release(&raw);
+    return 0;
+}
