@@ -76,11 +76,13 @@ export function tally(node: FleetNode): Record<string, number> {
     return counts;
 }
 
+/** A colour as a pixel of a canvas. */
+export const pack = ([r, g, b]: [number, number, number]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
+
 /** Pixels of hours x rows, RGBA; `colour` of a letter. The first of a row of ever smaller pictures. */
 export function pixels(p: Picture, colour: (letter: string) => [number, number, number]): Uint32Array {
     const table = new Uint32Array(128);
-    const pack = ([r, g, b]: [number, number, number]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
-    for (const letter of LETTERS + ".") table[letter.charCodeAt(0)] = pack(colour(letter));
+        for (const letter of LETTERS + ".") table[letter.charCodeAt(0)] = pack(colour(letter));
     const width = p.hours.length, out = new Uint32Array(width * p.rows.length);
     p.rows.forEach(({ gpu }, y) => {
         const text = gpu.hours, at = y * width;
@@ -89,16 +91,15 @@ export function pixels(p: Picture, colour: (letter: string) => [number, number, 
     return out;
 }
 
-/** Half as many rows, each the mean of two: what is smaller than a pixel is shown by its mean colour. */
-export function halve(from: Uint32Array, width: number, rows: number): Uint32Array {
+/** Half as many rows: of two the one or the other, whole, so that colours keep their meaning and rows
+ *  their stretches (means of colours are colours of nothing). What must not be lost (`keep`: a lost GPU
+ *  among hundreds) goes before what is next to it. */
+export function halve(from: Uint32Array, width: number, rows: number, keep: Set<number>): Uint32Array {
     const half = Math.ceil(rows / 2), out = new Uint32Array(width * half);
     for (let y = 0; y < half; y++) {
-        const a = y * 2 * width, b = y * 2 + 1 < rows ? a + width : a, to = y * width;
-        for (let x = 0; x < width; x++) {
-            const p = from[a + x], q = from[b + x];
-            // the mean of each byte without carrying into the next one
-            out[to + x] = ((p & q) + (((p ^ q) & 0xfefefefe) >>> 1)) >>> 0;
-        }
+        let a = y * 2 * width, b = y * 2 + 1 < rows ? a + width : a;
+        if ((Math.imul(y, 0x9e3779b1) >>> 28) & 1) [a, b] = [b, a]; // neither always the first nor in step
+        for (let x = 0, to = y * width; x < width; x++, to++) out[to] = keep.has(from[b + x]) ? from[b + x] : from[a + x];
     }
     return out;
 }

@@ -196,13 +196,17 @@ test("a day is the hours that begin in it", () => {
     assert.equal(dayRange(["a"], "c"), null);
 });
 
-test("pictures get smaller by the mean of two rows", () => {
-    const p = picture(FLEET);
-    const data = pixels(p, (letter) => (letter === "U" ? [100, 0, 200] : [0, 50, 0]));
-    assert.equal(data.length, 9);
-    const half = halve(data, 3, 3);
+test("small pictures keep whole rows, and what is rare", () => {
+    // rows: a a a / b H b / c c c, H must stay whichever of the two rows is taken
+    const a = 1, b = 2, c = 3, H = 9;
+    const half = halve(Uint32Array.from([a, a, a, b, H, b, c, c, c]), 3, 3, new Set([H]));
     assert.equal(half.length, 6);
-    assert.deepEqual([half[0] & 255, (half[0] >> 8) & 255, (half[0] >> 16) & 255, half[0] >>> 24], [50, 25, 100, 255]);
+    assert.equal(half[1], H);
+    assert.ok((half[0] === a && half[2] === a) || (half[0] === b && half[2] === b));
+    assert.deepEqual([...half.slice(3)], [c, c, c]);
+    const data = pixels(picture(FLEET), (letter) => (letter === "U" ? [100, 0, 200] : [0, 50, 0]));
+    assert.equal(data.length, 9);
+    assert.deepEqual([data[0] & 255, (data[0] >> 8) & 255, (data[0] >> 16) & 255, data[0] >>> 24], [100, 0, 200, 255]);
 });
 
 test("series are means over GPUs, and those of a holder only his hours", () => {

@@ -6,9 +6,10 @@
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { byLetter, colourClass, CATEGORIES } from "../categories";
 import * as format from "../format";
-import { digit, halve, Picture, pixels } from "../picture";
+import { digit, halve, pack, Picture, pixels } from "../picture";
 import { patternLines } from "./patterns";
 
+const RARE = ["H", "A"]; // lost GPUs and work of nobody: seen however small the picture is
 const AXIS = 30, GAP = 3, DETAIL_ROW = 5, USE_ROW = 15;
 
 export interface Cursor { row: number; hour: number }
@@ -55,6 +56,7 @@ class Levels {
     readonly images: { canvas: HTMLCanvasElement; rows: number }[] = [];
     constructor(p: Picture, colour: (letter: string) => [number, number, number]) {
         const width = Math.max(1, p.hours.length);
+        const rare = new Set(RARE.map((letter) => pack(colour(letter))));
         let data = pixels(p, colour), rows = p.rows.length;
         while (rows > 0) {
             const canvas = document.createElement("canvas");
@@ -63,7 +65,7 @@ class Levels {
             canvas.getContext("2d")!.putImageData(new ImageData(new Uint8ClampedArray(data.buffer as ArrayBuffer), width, rows), 0, 0);
             this.images.push({ canvas, rows });
             if (rows <= 128) break;
-            data = halve(data, width, rows);
+            data = halve(data, width, rows, rare);
             rows = Math.ceil(rows / 2);
         }
     }

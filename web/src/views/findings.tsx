@@ -178,7 +178,7 @@ export function FindingsView() {
                     const rules = [...new Map(found.findings.map((f) => [f.rule, f.title]))];
                     return (
                         <>
-                            <p class="lead"><b>{format.money(saved, currency)}</b> a month can be saved in {format.plural(open.filter((f) => Number(f.month_saving ?? 0) > 0).length, "action")}; each dollar is counted once. A month has {found.month_hours} hours, at the pace of this window.</p>
+                            {saved > 0 && <p class="lead"><b>{format.money(saved, currency)}</b> a month can be saved in {format.plural(open.filter((f) => Number(f.month_saving ?? 0) > 0).length, "action")}; each dollar is counted once. A month has {found.month_hours} hours, at the pace of this window.</p>}
                             <div class="controls">
                                 <label>Owner <select aria-label="Owner" value={owner} onChange={choose("owner")}><option value="">all</option>{owners.map((o) => <option key={o} value={o}>{format.clean(o)}</option>)}</select></label>
                                 <label>Rule <select aria-label="Rule" value={rule} onChange={choose("rule")}><option value="">all</option>{rules.map(([id, title]) => <option key={id} value={id}>{format.clean(title)}</option>)}</select></label>
@@ -189,7 +189,7 @@ export function FindingsView() {
                             </div>
                             {open.length === 0
                                 ? <div class="state empty"><p><b>{found.findings.length ? "No finding fits these filters." : "Nothing was found."}</b></p>
-                                    <p class="quiet">{found.findings.length ? "" : "What was not observed counts as in use: the trust page says how much that is."}</p></div>
+                                    {found.findings.length === 0 && <p class="quiet">What was not observed counts as in use: <a href={link(page.route, { view: "trust" })}>trust</a> says how much that is.</p>}</div>
                                 : <ol class="findings">{open.map((f, i) => <Item key={f.id} f={f} currency={currency} open={f.id === openId} rank={i + 1} places={places} />)}</ol>}
                             {exempt.length > 0 && <section><h2>Accepted</h2><ol class="findings">{exempt.map((f, i) => <Item key={f.id} f={f} currency={currency} open={f.id === openId} rank={i + 1} places={places} />)}</ol></section>}
                             {found.refused?.length > 0 && (
