@@ -41,8 +41,8 @@ function Headline({ report, previous }: { report: Report; previous: Report | nul
             </Figure>
             <Figure name="A useful GPU-hour" value={format.money(f.effective_price, currency, 2)}
                 title="(used + slack + held idle) / useful GPU-hours">
-                {each !== null && <>bought at {format.money(each, currency, 2)} a GPU-hour</>}
-                {beforeUseful != null && f.effective_price != null && <>, {format.change(f.effective_price, beforeUseful)}</>}
+                {beforeUseful != null && f.effective_price != null && <>{format.change(f.effective_price, beforeUseful)}; </>}
+                {each !== null && <>bought at {format.money(each, currency, 2)}</>}
             </Figure>
             <Figure name="Used" value={format.share(f.used ?? 0, f.cost ?? 0)} title="used / cost">
                 {format.money(f.used, currency)} of {format.money(f.cost, currency)}
