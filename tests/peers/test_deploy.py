@@ -96,9 +96,11 @@ def main(binary):
         scraping(binary, folder)
     with open(os.path.join(DEPLOY, "helm", "gputally", "rules.yaml"), encoding="utf-8") as file:
         role = file.read()
-    verbs = {verb.strip() for line in role.splitlines() if line.strip().startswith("verbs:")
-             for verb in line.split("[")[1].rstrip("]").split(",")}
-    check("the chart's role only reads", verbs == {"get", "list", "watch"}, verbs)
+    with open(os.path.join(ROOT, "docs", "kubernetes.md"), encoding="utf-8") as file:
+        documented = [line.strip() for line in file if line.startswith("    - {apiGroups")]
+    check("the chart's role is the documented one", role.splitlines() == documented and documented, role)
+    verbs = {verb.strip() for line in documented for verb in re.search(r"verbs: \[(.*)\]", line)[1].split(",")}
+    check("and only reads", verbs == {"get", "list", "watch"}, verbs)
     print(f"deploy: {passed} passed, {len(failures)} failed")
     return 1 if failures else 0
 
