@@ -220,9 +220,11 @@ void load_book_machine(const struct load_book *book, const struct node *node,
             out.gpu_taint = MACHINE_TAINT_NONE;
         mem_push(batch->machine_hours, batch->machine_hours_n, batch->machine_hours_room, out);
     }
+    if (batch->machine_hours_n == first)
+        return;
     struct filling filling = {book, node->watch, batch->machine_hours + first,
                               batch->machine_hours_n - first};
-    if (node->watch && filling.n)
+    if (node->watch)
         add_pods(&filling, node->cluster, node->name);
     size_t kept = first;
     for (size_t i = first; i < batch->machine_hours_n; i++)
