@@ -89,7 +89,7 @@ static bool is_known(const struct gpu_model *gpu)
 static int64_t slowdown(const struct gpu_model *here, const struct gpu_model *there)
 {
     int64_t most = NANO;
-    for (int load = LOAD_TENSOR; load <= LOAD_DRAM; load++) {
+    for (enum load load = LOAD_TENSOR; load <= LOAD_DRAM; load++) {
         wide_t each = (wide_t)NANO * capacity(here, load) / capacity(there, load);
         most = each > most ? (int64_t)each : most;
     }
@@ -102,7 +102,7 @@ static bool is_fast_enough(struct search *search, const struct gpu_model *there,
     int64_t limit = books_threshold(search->books, THRESHOLD_SMALLER_GPU_LOAD);
     const struct book_cell *sum = &search->of->sum;
     bool fine = true;
-    for (int load = 0; load < LOAD_COUNT; load++) {
+    for (enum load load = 0; load < LOAD_COUNT; load++) {
         wide_t scaled = (wide_t)search->peaks[load] * capacity(search->gpu, load);
         choice->loads[load] = (int64_t)(scaled / capacity(there, load));
         fine &= choice->loads[load] <= limit;
@@ -230,7 +230,7 @@ static void evidence(struct findings *findings, struct finding *finding,
     need_evidence(findings, finding, &search->need, &limits);
     finding_evidence(findings, finding, "memory of the smaller GPU",
                      finding_gib(findings, best->offer.gpu->memory_bytes), "peak and the headroom");
-    for (int load = 0; load < LOAD_COUNT; load++) {
+    for (enum load load = 0; load < LOAD_COUNT; load++) {
         struct str text = scaled(findings, search, load);
         if (search->ends)
             finding_evidence(findings, finding, names[load], text, "");
