@@ -43,7 +43,7 @@ static void slow(void *context, const struct http_request *request, struct http_
 
 static void write_stream(void *context, struct http_stream *to)
 {
-    static char bytes[65536];
+    char bytes[65536];
     long long left = *(long long *)context;
     memset(bytes, 'x', sizeof bytes);
     while (left > 0) {
