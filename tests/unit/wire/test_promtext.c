@@ -492,6 +492,77 @@ static void too_many_labels_are_a_bad_line(void **state)
     strbuf_release(&text);
 }
 
+/* One decoder, two targets: the same head is another series in each, and what vanishes is told of
+ * the target in use. */
+struct targets {
+    uint32_t asked, vanished[4];
+    size_t vanished_n;
+};
+
+static uint32_t name_of_target(void *context, const struct label *labels, size_t n)
+{
+    (void)labels;
+    (void)n;
+    return ((struct targets *)context)->asked++;
+}
+
+static void drop_samples(void *context, const uint32_t *id, const time_ms *t, const double *v,
+                         size_t n)
+{
+    (void)context, (void)id, (void)t, (void)v, (void)n;
+}
+
+static void note_vanished(void *context, uint32_t series)
+{
+    struct targets *targets = context;
+    targets->vanished[targets->vanished_n++] = series;
+}
+
+static void read_target(struct promtext *x, struct promtext_layout *layout, const char *text)
+{
+    promtext_use(x, layout);
+    promtext_begin(x, 1000);
+    promtext_feed(x, str_of(text));
+    promtext_finish(x);
+}
+
+static void one_decoder_reads_many_targets(void **state)
+{
+    (void)state;
+    struct targets targets = {0};
+    struct promtext_sink sink = {
+        .context = &targets, .series = name_of_target, .samples = drop_samples};
+    struct promtext *x = promtext_new(PROMTEXT_TEXT, &sink);
+    struct promtext_layout *a = promtext_layout_new(), *b = promtext_layout_new();
+    for (int round = 0; round < 3; round++) {
+        read_target(x, a, "up 1\ndown 1\n"); /* series 0, 1 */
+        assert_int_equal(promtext_stats(x)->samples, 2);
+        read_target(x, b, "up 1\n"); /* series 2 */
+        promtext_vanished(x, note_vanished, &targets);
+    }
+    assert_int_equal(targets.asked, 3);
+    assert_int_equal(targets.vanished_n, 0);
+    read_target(x, a, "up 1\n");
+    promtext_vanished(x, note_vanished, &targets);
+    assert_int_equal(targets.vanished_n, 1);
+    assert_int_equal(targets.vanished[0], 1);
+    read_target(x, a, ""); /* a failed scrape: what was in the one before, and not twice */
+    promtext_vanished(x, note_vanished, &targets);
+    read_target(x, a, "");
+    promtext_vanished(x, note_vanished, &targets);
+    assert_int_equal(targets.vanished_n, 2);
+    assert_int_equal(targets.vanished[1], 0);
+    read_target(x, NULL, "up 1\n"); /* the decoder's own */
+    assert_int_equal(targets.asked, 4);
+    read_target(x, b, "up 1\n");
+    assert_int_equal(targets.asked, 4);
+    assert_int_equal(promtext_remembered(x), 1);
+    promtext_free(x);
+    assert_true(promtext_layout_bytes(a) > 0);
+    promtext_layout_free(a);
+    promtext_layout_free(b);
+}
+
 /* Field samples (tests/samples): every sample arrives, and in 15 the raw strings, the doubled label
  * and the label that begins with a digit do not. */
 static void samples_of_the_field_are_read(void **state)
@@ -524,6 +595,7 @@ int main(void)
         cmocka_unit_test(more_heads_than_are_remembered_still_arrive),
         cmocka_unit_test(heads_of_long_ago_are_forgotten),
         cmocka_unit_test(too_many_labels_are_a_bad_line),
+        cmocka_unit_test(one_decoder_reads_many_targets),
         cmocka_unit_test(samples_of_the_field_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
