@@ -18,7 +18,7 @@
 #define BATCHES 3                           /* one that fills, and what the disk is busy with */
 #define BATCH_SAMPLES_FULL ((size_t)200000) /* handed over before its time */
 
-/* A target's state of things; "scrape" owns it, `state` under the scraper's lock. */
+/* A target's state of things; "scrape" owns it, `state` and `bytes` under the scraper's lock. */
 struct place {
     const struct target *target; /* of scraper->list */
     time_ms due;                 /* monotonic; when the next scrape begins */

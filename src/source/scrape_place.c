@@ -140,8 +140,6 @@ static void read_text(struct scraper *scraper, struct place *place, struct str b
     promtext_vanished(text, on_vanished, scraper);
     promtext_use(text, NULL);
     scraper->reading = NULL;
-    place->bytes = sizeof *place + promtext_layout_bytes(place->layout) +
-                   place->series_room * sizeof *place->series;
 }
 
 void place_take(struct scraper *scraper, struct place *place, struct str body, bool up,

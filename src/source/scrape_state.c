@@ -80,6 +80,8 @@ void place_note(struct scraper *scraper, struct place *place, const struct trans
     struct scrape_stats *stats = &scraper->stats;
     bool good = *error == 0;
     pthread_mutex_lock(&scraper->lock);
+    place->bytes = sizeof *place + promtext_layout_bytes(place->layout) +
+                   place->series_room * sizeof *place->series;
     state->up = good;
     state->last_try = transfer->stamp;
     state->last_ok = good ? transfer->stamp : state->last_ok;
