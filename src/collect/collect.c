@@ -149,11 +149,25 @@ static void resume(struct collect *run)
     strbuf_add(&run->carry, strbuf_str(&run->position.carry));
 }
 
+/* Late samples: closed hours are open again. What the carry knew of the time before is looked back
+ * for instead. */
+static void reopen(struct collect *run)
+{
+    struct position *position = &run->position;
+    time_ms from = hour_floor(run->options->reopen);
+    from = from > position->begun ? from : position->begun;
+    if (!run->options->reopen || !position->known || from >= position->watermark)
+        return;
+    position->watermark = from;
+    strbuf_clear(&position->carry);
+}
+
 /* From what hour on is there anything to do? False: nothing. */
 static bool choose_hours(struct collect *run)
 {
     const struct collect_options *options = run->options;
     const struct position *position = &run->position;
+    reopen(run);
     run->hours = options->window;
     run->asked_from = options->window.from;
     if (options->rebook || !position->known)

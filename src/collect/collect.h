@@ -58,9 +58,11 @@ struct collect_options {
     struct str cluster; /* of series that have no label `cluster`; empty: none */
     struct names *names;
     struct engine_options engine;
-    struct span window;  /* whole hours */
-    bool rebook;         /* book hours before the watermark again */
-    time_ms slice_ms;    /* 0: chosen by the survey; tests set it */
+    struct span window; /* whole hours */
+    bool rebook;        /* book hours before the watermark again */
+    time_ms reopen;     /* samples from there on came late: the watermark goes back to that hour and
+                           everything from there on is booked again; 0: none did */
+    time_ms slice_ms;   /* 0: chosen by the survey; tests set it */
     size_t budget_bytes; /* of samples held at once; 0: 144 MiB */
     struct progress progress;
     time_ms now;         /* 0: the clock's */

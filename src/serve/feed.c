@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "collect/collect.h"
 #include "source/kube_file.h"
 #include "source/kube_source.h"
 #include "source/scrape.h"
@@ -355,17 +356,22 @@ bool feed_is_live(const struct feed *feed)
     return feed->journaled;
 }
 
+time_ms feed_take_oldest(struct feed *feed)
+{
+    return feed->journal ? journal_take_oldest(feed->journal) : TIME_MAX;
+}
+
 void feed_booked(struct feed *feed, time_ms watermark)
 {
     if (watermark == TIME_MIN)
         return;
+    time_ms asked = watermark - FEED_LATE_MS - COLLECT_LOOK_BACK_MS - HOUR_MS;
     if (feed->journal) {
-        journal_release(feed->journal,
-                        watermark - 2 * HOUR_MS - feed->options.settings->node_break_ms);
+        journal_release(feed->journal, asked - feed->options.settings->node_break_ms);
         journal_tend(feed->journal);
     }
     if (feed->watch)
-        kube_source_release(feed->watch, watermark - 2 * HOUR_MS);
+        kube_source_release(feed->watch, asked);
 }
 
 /* ---- remote write ---- */

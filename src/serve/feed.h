@@ -21,6 +21,8 @@
 #include "source/live.h"
 #include "source/push.h"
 
+#define FEED_LATE_MS (6 * HOUR_MS)
+
 struct feed_options {
     const struct serve_config *serve; /* these live as long as the feed */
     const char *book;                 /* whose entries of serve->sources */
@@ -40,7 +42,10 @@ struct source **feed_sources(struct feed *feed, size_t *ret_n); /* the book's th
 const char *feed_name(const struct feed *feed); /* what it reads first: URL, file, kind */
 const char *feed_kind(const struct feed *feed); /* a word of source_kind_words */
 bool feed_is_live(const struct feed *feed);     /* it tells the latest values */
-/* The book is closed up to there: let go of what nobody will ask for again. */
+/* The oldest sample that came since the last call; TIME_MAX: none, or they have a history. */
+time_ms feed_take_oldest(struct feed *feed);
+/* The book is closed up to there: let go of what nobody will ask for again. Hours of the last
+ * FEED_LATE_MS before it can be booked again. */
 void feed_booked(struct feed *feed, time_ms watermark);
 
 /* Does it receive remote write for this tenant ("" the default)? */

@@ -145,6 +145,10 @@ struct journal_read_stats {
 enum err journal_read(struct journal *journal, const struct journal_read *read,
                       struct journal_read_stats *ret, struct error *err);
 
+/* The oldest stamp that was committed since the last call (since it was opened); TIME_MAX: none. An
+ * hour before it that is booked already has samples that it does not know of. */
+time_ms journal_take_oldest(struct journal *journal);
+
 /* Everything before this time is booked, and the time for late data is over: drop the sealed
  * segments that hold nothing from there on. Callers leave what a booking without a carry looks
  * back at: watermark - late - node_break. */

@@ -88,6 +88,7 @@ struct journal {
     struct segment *current; /* NULL: the next batch makes one */
     uint64_t next_number;
     struct journal_stats stats;
+    time_ms oldest; /* committed since journal_take_oldest; TIME_MAX none */
     time_ms tended; /* monotonic */
 };
 

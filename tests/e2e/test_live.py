@@ -132,10 +132,14 @@ def watermark(text):
 
 
 class Sender(threading.Thread):
-    """Sends what the fleet's time has come to, batch by batch, each until it is taken."""
+    """Sends what the fleet's time has come to, batch by batch, each until it is taken. `late`: (from, to, when):
+    samples of that time are sent only then."""
 
-    def __init__(self, samples, clock, url, high):
+    def __init__(self, samples, clock, url, high, late=None):
         super().__init__(daemon=True)
+        if late:
+            samples = sorted(samples, key=lambda sample: max(sample[0], late[2] if late[0] <= sample[0] < late[1] else 0))
+        self.late = late
         self.samples, self.clock, self.url, self.high = samples, clock, url, high
         self.at, self.retries, self.refused, self.stop = 0, 0, None, False
 
@@ -143,7 +147,7 @@ class Sender(threading.Thread):
         while not self.stop and self.at < len(self.samples):
             end, series = self.at, {}
             now = self.clock.now()
-            while end < len(self.samples) and self.samples[end][0] <= now and end - self.at < 20_000:
+            while end < len(self.samples) and self.due(self.samples[end][0]) <= now and end - self.at < 20_000:
                 stamp, labels, value = self.samples[end]
                 series.setdefault(labels, []).append((stamp, value))
                 end += 1
@@ -155,6 +159,9 @@ class Sender(threading.Thread):
             else:
                 self.retries += 1
                 time.sleep(0.1)
+
+    def due(self, stamp):
+        return max(stamp, self.late[2]) if self.late and self.late[0] <= stamp < self.late[1] else stamp
 
     def send(self, body):
         url = self.url()
@@ -219,6 +226,31 @@ def pushed(lab):
                      f"{len(want.splitlines())}, {sum(row not in old for row in got.splitlines())} differ (kept in {kept})")
     if not kills or not sender.retries:
         raise Failed(f"{kills} kills, {sender.retries} retries: nothing was tried")
+
+
+def pushed_late(lab):
+    """A sender that was cut off for hours: what it sends then goes into the hours that were closed meanwhile."""
+    folder, facts, low, high = lab.fleet("whole", 5)
+    database = os.path.join(lab.work, "late.db")
+    path = lab.config("late.json", folder, database, [{"kind": "remote-write", "book": ""}])
+    clock = Clock(low, 600)
+    samples = samples_of(os.path.join(folder, "metrics.om"))
+    with Service(lab.binary, ["--config", path, *facts[2:]], lab.work, (clock.now(), clock.speed), name="late") as service:
+        service.wait()
+        sender = Sender(samples, clock, lambda: service.url, high, (low + HOUR, low + 5 * HOUR // 2, low + 19 * HOUR // 4))
+        sender.start()
+        service.until("the late samples", lambda: "booked again" in service.logged(), 60)
+        service.until("the end of the fleet", lambda: watermark(service.logged()) >= high and
+                      sender.at == len(samples), 60)
+        service.until("one more round", lambda: service.logged().count("msg=booked ") and clock.now() > high + 5 * HOUR // 2)
+        service.end()
+    if sender.refused:
+        raise Failed(f"refused: {sender.refused}")
+    window = f"{units.format_time(low)},{units.format_time(high)}"
+    got = totals(lab.export(["--db", database], window))
+    want = totals(lab.export(["--openmetrics", os.path.join(folder, "metrics.om")], window, facts))
+    if got != want:
+        raise Failed(f"{got}, in the file {want}")
 
 
 def totals(text):
@@ -292,7 +324,7 @@ def scraped_with_kubernetes(lab):
     scraped(lab, kubernetes=True)
 
 
-CHECKS = (pushed, scraped, scraped_with_faults, scraped_with_kubernetes)
+CHECKS = (pushed, pushed_late, scraped, scraped_with_faults, scraped_with_kubernetes)
 
 
 def main(argv=None):

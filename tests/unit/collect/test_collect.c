@@ -601,6 +601,45 @@ static void books_with_names_are_caught_up_apart(void **state)
     }
 }
 
+static void late_samples_open_closed_hours_again(void **state)
+{
+    (void)state;
+    bench.fake.data.to = H(1406); /* the rest is late */
+    assert_int_equal(run(H(1400), H(1412)), ERR_OK);
+    assert_int_equal(watermark(), H(1412));
+    bench.fake.data.to = H(2000);
+    bench.options.reopen = H(1406) + STEP_MS;
+    assert_int_equal(run(H(1400), H(1412)), ERR_OK);
+    assert_int_equal(bench.report.booked.from, H(1406));
+    assert_int_equal(bench.fake.first.gpu.from, H(1405)); /* looks back instead of a carry */
+    assert_int_equal(watermark(), H(1412));
+    look();
+    assert_int_equal(rows_n, 12);
+    for (size_t i = 0; i < rows_n; i++)
+        assert_int_equal(rows[i].samples, 6);
+    /* not before the books, and nothing after the watermark */
+    bench.options.reopen = H(1300);
+    assert_int_equal(run(H(1400), H(1412)), ERR_OK);
+    assert_int_equal(bench.report.booked.from, H(1400));
+    bench.options.reopen = H(1412);
+    assert_int_equal(run(H(1400), H(1412)), ERR_OK);
+    assert_int_equal(bench.fake.fetches, 0);
+}
+
+/* A run that reopens and fails leaves the books as they were. */
+static void reopening_takes_effect_with_the_first_slice(void **state)
+{
+    (void)state;
+    assert_int_equal(run(H(1400), H(1412)), ERR_OK);
+    bench.options.reopen = H(1404);
+    bench.fake.fail_with = ERR_NETWORK;
+    bench.fake.fail_from = H(1400);
+    assert_int_equal(run(H(1400), H(1412)), ERR_NETWORK);
+    assert_int_equal(watermark(), H(1412));
+    look();
+    assert_int_equal(rows_n, 12);
+}
+
 static struct store *lent;
 static int turns;
 static enum err take(void *context, struct names *names, struct store **ret, struct error *err)
@@ -683,6 +722,8 @@ int main(void)
         TEST(the_order_of_sources_does_not_matter),
         TEST(books_with_names_are_caught_up_apart),
         TEST(a_lent_store_is_held_for_booking_only),
+        TEST(late_samples_open_closed_hours_again),
+        TEST(reopening_takes_effect_with_the_first_slice),
         TEST(any_cut_gives_the_same_hours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
