@@ -9,6 +9,7 @@
 #include "fleet/catalogue.h"
 #include "query/query.h"
 #include "report/doctor.h"
+#include "report/gather.h"
 #include "util/suggest.h"
 
 enum err flow_format(const struct options *options, enum report_format *ret, struct error *err)
@@ -53,46 +54,21 @@ static bool wants_html(const struct options *options)
     return text && strcmp(text, "html") == 0;
 }
 
-/* Days and hours in their order, everything else by cost. */
-static enum err sort_result(const struct options *options, struct result *result, struct error *err)
+static enum err check_sort(const struct options *options, const struct query *query,
+                           struct error *err)
 {
     const char *by = options_text(options, OPTION_SORT);
-    enum key first = result->query.keys_n ? result->query.keys[0] : KEY_COUNT;
     struct error inner = {0};
-    if (!by)
-        by = first == KEY_DAY || first == KEY_HOUR ? "name" : "cost";
-    if (result_sort(result, str_of(by), &inner) != ERR_OK)
+    if (gather_check_sort(query, by ? str_of(by) : STR_NONE, &inner) != ERR_OK)
         return options_refuse(options, OPTION_SORT, err, "%s", inner.text);
     return ERR_OK;
 }
 
-/* The same rows by two other keys. */
-static enum err run_beside(struct flow *flow, const struct query *query, enum key first,
-                           enum key second, struct result **ret, struct error *err)
-{
-    struct query beside = *query;
-    beside.keys[0] = first;
-    beside.keys[1] = second;
-    beside.keys_n = 2;
-    return query_run(flow->store, &beside, ret, err);
-}
-
-/* What a report rests on: its rows, the same by cluster and team, and what lacks a price. */
-struct results {
-    struct result *rows, *overview, *unpriced;
-};
-
-static enum err run_queries(struct flow *flow, const struct query *query, struct results *ret,
+static enum err run_queries(struct flow *flow, const struct query *query, struct gathered *ret,
                             struct error *err)
 {
-    enum err code = query_run(flow->store, query, &ret->rows, err);
-    if (code == ERR_OK)
-        code = run_beside(flow, query, KEY_CLUSTER, KEY_TEAM, &ret->overview, err);
-    if (code == ERR_OK && ret->overview->total.flag_gpu_ns[FLAG_INDEX_UNPRICED] > 0)
-        code = run_beside(flow, query, KEY_INSTANCE_TYPE, KEY_MODEL, &ret->unpriced, err);
-    if (code == ERR_OK && ret->unpriced)
-        code = result_sort(ret->unpriced, STR("gpu_hours"), err);
-    return code == ERR_OK ? sort_result(flow->options, ret->rows, err) : code;
+    const char *by = options_text(flow->options, OPTION_SORT);
+    return gather_report(flow->store, query, by ? str_of(by) : STR_NONE, ret, err);
 }
 
 /* What was wrong in the price files, in an array that the caller frees. */
@@ -116,7 +92,7 @@ struct next {
 };
 
 /* What there is to do and what it saves, where the rows are few enough to be looked at again. */
-static void add_recommend(struct flow *flow, const struct results *results, struct next *next)
+static void add_recommend(struct flow *flow, const struct gathered *results, struct next *next)
 {
     struct error ignored;
     bool all = !flow->options->values[OPTION_FILTER].n;
@@ -126,7 +102,7 @@ static void add_recommend(struct flow *flow, const struct results *results, stru
         next->lines[next->n++] = next->recommend.text;
 }
 
-static void add_doctor(const struct results *results, struct next *next)
+static void add_doctor(const struct gathered *results, struct next *next)
 {
     struct doctor_facts facts = {
         .total = results->overview, .teams = results->overview, .types = results->unpriced};
@@ -138,7 +114,7 @@ static void add_doctor(const struct results *results, struct next *next)
     doctor_free(doctor);
 }
 
-static void next_lines(struct flow *flow, const struct results *results, struct next *ret)
+static void next_lines(struct flow *flow, const struct gathered *results, struct next *ret)
 {
     if (options_text(flow->options, OPTION_BY))
         return;
@@ -152,7 +128,7 @@ static void next_lines(struct flow *flow, const struct results *results, struct 
         "the same with --by workload, node, type or day (gputally help keys lists all)";
 }
 
-static void render(struct flow *flow, const struct results *results, enum report_format format,
+static void render(struct flow *flow, const struct gathered *results, enum report_format format,
                    size_t limit, struct strbuf *out, bool *ret_incomplete)
 {
     struct next next = {0};
@@ -185,21 +161,14 @@ static void render(struct flow *flow, const struct results *results, enum report
     free(problems);
 }
 
-static void release_results(struct results *results)
-{
-    result_free(results->rows);
-    result_free(results->overview);
-    result_free(results->unpriced);
-}
-
 enum err flow_render(struct flow *flow, const struct query *query, enum report_format format,
                      size_t limit, struct strbuf *out, bool *ret_incomplete, struct error *err)
 {
-    struct results results = {0};
+    struct gathered results = {0};
     enum err code = run_queries(flow, query, &results, err);
     if (code == ERR_OK)
         render(flow, &results, format, limit, out, ret_incomplete);
-    release_results(&results);
+    gathered_release(&results);
     return code;
 }
 
@@ -234,9 +203,8 @@ static enum err check_printing(const struct flow *flow, struct error *err)
     enum report_format format;
     long long limit = 0;
     enum err code = flow_query(flow, &query, err);
-    struct result empty = {.query = query};
     if (code == ERR_OK)
-        code = sort_result(flow->options, &empty, err);
+        code = check_sort(flow->options, &query, err);
     if (code == ERR_OK && !wants_html(flow->options))
         code = flow_format(flow->options, &format, err);
     if (code == ERR_OK)
