@@ -117,6 +117,15 @@ static void add_paths(struct strbuf *out)
     }
 }
 
+/* The receiver is the service's (feed.c); who reads the document wants to know of it. */
+#define WRITE_PATH                                                                                 \
+    ",\n  \"/api/v1/write\": {\"post\": {\"summary\": \"samples of Prometheus remote write 1.0, "  \
+    "snappy and protobuf; scope write\", \"parameters\": [], \"requestBody\": {\"required\": "     \
+    "true, "                                                                                       \
+    "\"content\": {\"application/x-protobuf\": {}}}, \"responses\": {\"204\": {\"description\": "  \
+    "\"on disk\"}, \"400\": {\"description\": \"not to be sent again\"}, \"503\": "                \
+    "{\"description\": \"to be sent again\"}}}}"
+
 static void add_figures(struct strbuf *out)
 {
     strbuf_add(out, STR("\"Figures\": {\"type\": \"object\", \"properties\": {"));
@@ -148,6 +157,7 @@ void openapi_document(struct strbuf *out)
                         "GPU money over HTTP\"},\n \"security\": [{\"token\": []}],\n "
                         "\"paths\": {"));
     add_paths(out);
+    strbuf_add(out, STR(WRITE_PATH));
     strbuf_add(out, STR("\n },\n \"components\": {\"securitySchemes\": {\"token\": {\"type\": "
                         "\"http\", \"scheme\": \"bearer\"}},\n  \"schemas\": {\n"));
     add_figures(out);

@@ -374,6 +374,8 @@ def documents(peer, db):
                 format_checker=jsonschema.FormatChecker()).validate(value)
 
         for path, item in document["paths"].items():
+            if "get" not in item:
+                continue  # the receiver, which the service has
             operation = item["get"]
             needed = {p["name"]: fills[p["name"]] for p in operation.get("parameters", []) if p["required"]}
             status, headers, body = s.ask(path + ("?" + urllib.parse.urlencode(needed) if needed else ""))
@@ -626,7 +628,7 @@ def views(peer, db, folder):
             questions = []
             for p, item in document["paths"].items():
                 questions.append(p)
-                for q in item["get"].get("parameters", []):
+                for q in item.get("get", {}).get("parameters", []):
                     if q["name"] == "by" and p != "/api/v1/findings":
                         questions += [f"{p}?by={k}" for k in keys if not (p.endswith("diff") and k in ("day", "hour"))]
                         questions += [f"{p}?by=node,team,workload,pod&window=3d"]
