@@ -48,6 +48,7 @@ static enum err look_at_findings(struct looking *look, struct error *err)
         code = exemptions_add_config(&look->exemptions, options->config, err);
     if (code)
         return code;
+    look->books->prices = options->config->prices;
     exemptions_add_annotations(&look->exemptions, look->books);
     look->findings = recommend_except(look->books, options->currency, &look->exemptions);
     alerts_of_findings(options->alerts, look->findings, look->list);
