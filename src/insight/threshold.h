@@ -93,7 +93,7 @@ enum threshold_unit {
       "of the cost of the work that it must save at least")                                        \
     X(SMALLER_GPU_PREALLOCATED, SMALLER_GPU, "preallocated", THRESHOLD_RATIO, NANO / 100 * 85,     \
       "of the GPU's memory, from where on an inference server has taken it in advance")            \
-    X(SMALLER_GPU_KV_SHARE, SMALLER_GPU, "cache", THRESHOLD_RATIO, NANO / 100 * 50,             \
+    X(SMALLER_GPU_KV_SHARE, SMALLER_GPU, "cache", THRESHOLD_RATIO, NANO / 100 * 50,                \
       "of a preallocating server's memory that is thought to be KV cache, the rest weights")       \
     X(MIG_FIT_HELD, MIG_FIT, "held", THRESHOLD_HOURS, 20 * HOUR_MS, "held for this long or more")  \
     X(MIG_FIT_OBSERVED, MIG_FIT, "observed", THRESHOLD_RATIO, NANO / 100 * 90,                     \
@@ -106,7 +106,7 @@ enum threshold_unit {
       "of the observed time that the profile's compute must do for")                               \
     X(MIG_FIT_PREALLOCATED, MIG_FIT, "preallocated", THRESHOLD_RATIO, NANO / 100 * 85,             \
       "of the GPU's memory, from where on an inference server has taken it in advance")            \
-    X(MIG_FIT_KV_SHARE, MIG_FIT, "cache", THRESHOLD_RATIO, NANO / 100 * 50,                     \
+    X(MIG_FIT_KV_SHARE, MIG_FIT, "cache", THRESHOLD_RATIO, NANO / 100 * 50,                        \
       "of a preallocating server's memory that is thought to be KV cache, the rest weights")       \
     X(TIME_SLICING_HELD, TIME_SLICING, "held", THRESHOLD_HOURS, 20 * HOUR_MS,                      \
       "held for this long or more")                                                                \
@@ -124,7 +124,7 @@ enum threshold_unit {
       "the most pods that share a GPU")                                                            \
     X(TIME_SLICING_PREALLOCATED, TIME_SLICING, "preallocated", THRESHOLD_RATIO, NANO / 100 * 85,   \
       "of the GPU's memory, from where on an inference server has taken it in advance")            \
-    X(TIME_SLICING_KV_SHARE, TIME_SLICING, "cache", THRESHOLD_RATIO, NANO / 100 * 50,           \
+    X(TIME_SLICING_KV_SHARE, TIME_SLICING, "cache", THRESHOLD_RATIO, NANO / 100 * 50,              \
       "of a preallocating server's memory that is thought to be KV cache, the rest weights")       \
     X(TRAINING_USE_HELD, TRAINING_USE, "held", THRESHOLD_HOURS, 24 * HOUR_MS,                      \
       "held for this long or more")                                                                \
