@@ -20,10 +20,10 @@ export function axisStep(largest: number): number {
 }
 
 export function Days({ rows, currency, title, unit, window }: {
-    rows: Row[]; currency: string; title: string; unit: "day" | "hour"; window: { from: string; to: string };
+    rows: Row[]; currency: string; title: string; unit: "day" | "hour"; window: { from: string; to: string; tz: string };
 }) {
     const page = usePage();
-    const zone = zoneOf(page);
+    const zone = zoneOf(page), days = window.tz; // a file's days begin where it says, whatever zone is looked at
     const [place, width] = useWidth();
     const [at, setAt] = useState<number | null>(null);
     const points = [...rows].sort((a, b) => (String(a.keys[unit]) < String(b.keys[unit]) ? -1 : 1));
@@ -33,9 +33,10 @@ export function Days({ rows, currency, title, unit, window }: {
     const bar = Math.max(1, Math.min(64, slot * 0.72)), y = (v: number) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - v / top);
     const label = (text: string | null) => text === null ? "–" : unit === "hour" ? format.moment(Date.parse(text), zone) : text;
     const every = Math.max(1, Math.ceil((unit === "day" ? 52 : 110) / slot));
+    const from = Date.parse(window.from), to = Date.parse(window.to);
     const partial = (row: Row) => unit === "day" &&
-        (row.keys.day === format.day(Date.parse(window.from), format.zoneName(zone)) && format.clock(Date.parse(window.from), format.zoneName(zone)) !== "00:00" ||
-            row.keys.day === format.day(Date.parse(window.to) - 1, format.zoneName(zone)) && format.clock(Date.parse(window.to), format.zoneName(zone)) !== "00:00");
+        ((row.keys.day === format.day(from, days) && format.clock(from, days) !== "00:00") ||
+            (row.keys.day === format.day(to - 1, days) && format.clock(to, days) !== "00:00"));
     const there = CATEGORIES.filter((c) => points.some((r) => (r.figures[c.id] ?? 0) > 0));
     const columns: Column<Row>[] = [
         { id: unit, heading: unit, text: true, cell: (r) => label(r.keys[unit]), value: (r) => r.keys[unit] },
@@ -82,7 +83,7 @@ export function Days({ rows, currency, title, unit, window }: {
                     : points.some(partial) ? `* partly outside the window` : ""} />
         </div>
     );
-    return <Chart title={title} chart={chart} note={`by ${unit}, ${format.zoneName(zone)}`}
+    return <Chart title={title} chart={chart} note={`by ${unit}, ${unit === "day" ? days : format.zoneName(zone)}`}
         table={<Table name={title} columns={columns} rows={points} rowKey={(r) => String(r.keys[unit])} shown={31} />} />;
 }
 

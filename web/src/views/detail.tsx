@@ -1,6 +1,7 @@
 // A page for a workload, a node, a GPU, a team: what it cost and why, what it did hour by hour, who
 // held it, and what was found about it.
 
+import { useState } from "preact/hooks";
 import { Finding, Held, Subject, useAnswer } from "../data";
 import * as format from "../format";
 import { Figures, NOT_HELD, Report, Row, split } from "../model";
@@ -20,7 +21,7 @@ const INSIDE: Record<Subject["kind"], { by: string[]; title: string }[]> = {
     team: [{ by: ["namespace", "workload"], title: "Its workloads" }, { by: ["model"], title: "On which GPUs" }],
     workload: [{ by: ["node"], title: "On which nodes" }, { by: ["gpu"], title: "On which GPUs" }, { by: ["pod"], title: "Its pods" }],
     node: [{ by: ["gpu"], title: "Its GPUs" }, { by: ["namespace", "workload"], title: "What ran on it" }],
-    gpu: [{ by: ["namespace", "workload"], title: "What ran on it" }],
+    gpu: [{ by: ["namespace", "workload"], title: "What ran on it" }, { by: ["node"], title: "On which node" }],
 };
 
 function Facts({ report, kind }: { report: Report; kind: string }) {
@@ -174,6 +175,24 @@ function Found({ of }: { of: Subject }) {
     );
 }
 
+/** What gputally explain says of it, when it is asked for. */
+function Explain({ of }: { of: Subject }) {
+    const page = usePage();
+    const [open, setOpen] = useState(false);
+    const what = of.kind === "workload" && of.namespace ? `${of.namespace}/${of.name}` : of.name;
+    const answer = useAnswer(`explain ${open} ${what} ${page.route.window}`,
+        async () => (open ? page.source.explain(question(page, [], []), what) : null));
+    if (page.source.file) return null;
+    return (
+        <details class="notes" onToggle={(e) => setOpen(e.currentTarget.open)}>
+            <summary>Explain: where these figures come from</summary>
+            {answer.failure ? <p>{answer.failure.message}</p>
+                : answer.value ? <pre class="explain" tabIndex={0} aria-label="Explanation">{answer.value.split("\n").map(format.clean).join("\n")}</pre>
+                    : open && <p>Asking …</p>}
+        </details>
+    );
+}
+
 export function Detail() {
     const page = usePage();
     const kind = page.route.view as Subject["kind"], name = page.route.path.join("/");
@@ -204,6 +223,7 @@ export function Detail() {
                         <Use of={of} />
                         {INSIDE[kind].filter((i) => page.source.has(i.by, filters)).map((i) => <Inside key={i.title} {...i} filters={filters} />)}
                         <Holders of={of} />
+                        <Explain of={of} />
                     </>
                 )}
             </Await>

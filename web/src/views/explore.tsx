@@ -1,6 +1,7 @@
 // Any keys, any filters: the report as a table with the split in each row, and as a map of dollars.
 // A click on a name goes one step down; the crumbs go back up.
 
+import { useRef } from "preact/hooks";
 import { useAnswer } from "../data";
 import * as format from "../format";
 import { keyText, nodeIdle, Report, Row } from "../model";
@@ -199,8 +200,13 @@ function Grouped({ report }: { report: Report }) {
 export function Explore() {
     const page = usePage();
     const by = page.route.by.length ? page.route.by : ["team"];
-    const q = { ...question(page, by), limit: LIMIT };
-    const answer = useAnswer(keyOf(q), () => page.source.report(q));
+    // the server orders what it cannot send whole; what is all here is ordered here
+    const cut = useRef(false);
+    const { sort } = page.route;
+    const figure = cut.current && page.meta.figures.some((f) => f.name === sort) ? sort : undefined;
+    const q = { ...question(page, by), limit: LIMIT, sort: figure };
+    const answer = useAnswer(keyOf(q, figure), () => page.source.report(q));
+    if (answer.value && !answer.loading) cut.current = answer.value.rowsTotal > answer.value.rows.length;
     return (
         <>
             <h1 class="unseen">Explore</h1>
