@@ -16,6 +16,8 @@
 
 #include "source/journal_impl.h"
 
+#define TEND_MS 5000 /* between looks at the caps while it is appended to */
+
 static time_ms system_now(void *context)
 {
     (void)context;
@@ -332,6 +334,18 @@ void journal_tend(struct journal *journal)
     if (old)
         seal(old, NULL);
     hold_caps(journal);
+}
+
+void journal_tend_now_and_then(struct journal *journal)
+{
+    time_ms now = clock_monotonic();
+    pthread_mutex_lock(&journal->lock);
+    bool due = now - journal->tended >= TEND_MS;
+    if (due)
+        journal->tended = now;
+    pthread_mutex_unlock(&journal->lock);
+    if (due)
+        journal_tend(journal);
 }
 
 enum err journal_sync(struct journal *journal, struct error *err)

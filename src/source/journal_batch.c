@@ -247,6 +247,7 @@ enum err journal_commit(struct journal_batch *batch, bool sync, struct error *er
         note_commit(batch, e, sync, &own);
     }
     journal_abandon(batch);
+    journal_tend_now_and_then(batch->journal);
     if (e != ERR_OK && err)
         *err = own;
     return e;

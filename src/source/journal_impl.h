@@ -89,7 +89,7 @@ struct journal {
     uint64_t next_number;
     struct journal_stats stats;
     time_ms oldest; /* committed since journal_take_oldest; TIME_MAX none */
-    time_ms tended; /* monotonic */
+    time_ms tended; /* monotonic; 0: never */
 };
 
 struct journal_batch {
@@ -151,5 +151,7 @@ size_t journal_snapshot(struct journal *journal, struct segment ***ret);
 struct segment *journal_pin(struct journal *journal);
 void journal_unpin(struct segment *segment, struct frame_packer *packer);
 void journal_wrote(struct journal *journal, uint64_t bytes);
+/* journal_tend, where it was not done for a while. */
+void journal_tend_now_and_then(struct journal *journal);
 
 #endif

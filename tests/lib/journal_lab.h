@@ -19,6 +19,7 @@
 
 #define LAB_SERIES 64
 #define LAB_T0 INT64_C(1790000000000)
+#define LAB_AGE_MS (36525 * DAY_MS) /* age cap unless a test is about it: T0 is long ago */
 
 /* Value of the sample of a series at a time: tells samples apart that are mixed up. */
 static inline double lab_value(unsigned series, time_ms t)
@@ -57,6 +58,8 @@ static inline struct journal *lab_open(const struct lab *lab, struct journal_opt
     struct journal *journal;
     struct error err = {0};
     options.folder = lab->folder;
+    if (!options.cap_age_ms)
+        options.cap_age_ms = LAB_AGE_MS;
     if (journal_open(&options, &journal, &err) != ERR_OK)
         fail_msg("%s", err.text);
     return journal;

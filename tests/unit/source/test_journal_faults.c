@@ -222,7 +222,8 @@ static void many_receivers_share_fsyncs_and_lose_nothing(void **state)
 /* Commits for ever; writes the number of each to the pipe once it is acknowledged. */
 static _Noreturn void child(const struct lab *lab, int pipe_fd, int from)
 {
-    struct journal_options options = {.folder = lab->folder, .segment_bytes = 3000};
+    struct journal_options options = {
+        .folder = lab->folder, .segment_bytes = 3000, .cap_age_ms = LAB_AGE_MS};
     struct journal *journal;
     if (journal_open(&options, &journal, NULL) != ERR_OK)
         _exit(1);
