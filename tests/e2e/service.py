@@ -43,7 +43,7 @@ class Service:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
         self.process = subprocess.Popen([binary, "serve", *arguments, "--listen", "127.0.0.1:0"], env=environment,
                                         stdout=subprocess.PIPE, stderr=self.log, stdin=subprocess.DEVNULL,
-                                        preexec_fn=limited)
+                                        preexec_fn=limited if limit else None)
         self.url = None
 
     def wait(self):
