@@ -215,5 +215,16 @@ function App() {
     return <Shell meta={answer.value} route={route} go={go} theme={theme} setTheme={setTheme} shade={shade} />;
 }
 
+/** What every view asks for first does not wait for the answer before it. */
+function ahead(route: Route): void {
+    const ask = (by: string[], filters: string[]) =>
+        source.report({ window: route.window, tz: format.zoneName(route.tz || "UTC"), by, filters }).catch(() => undefined);
+    if (source.file) return;
+    source.meta().catch(() => undefined);
+    ask(["team"], []);
+    if (route.view === "overview") ask(["day"], route.filters);
+}
+
+ahead(parse(location.hash));
 render(<App />, document.getElementById("app")!);
 performance.mark("gputally-started");
