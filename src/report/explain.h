@@ -41,7 +41,8 @@ enum err explain(const struct explain_request *request, struct str what, struct 
 void explanation_free(struct explanation *explanation); /* NULL is fine */
 
 void explanation_text(const struct explanation *explanation, struct strbuf *out);
-/* {"schema": "gputally.explain/1", "of", "title", "text", "sections": [{"title", "lines": [...]}]} */
+/* {"schema": "gputally.explain/1", "of", "title", "text", "sections": [{"title", "lines": [...]}]}
+ */
 void explanation_json(const struct explanation *explanation, struct strbuf *out);
 
 /* ---- the parts, a file each ---- */

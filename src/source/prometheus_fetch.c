@@ -9,9 +9,10 @@
 
 #include "source/prometheus_impl.h"
 
-#define MATCH_MAX ((size_t)4096)        /* bytes of a selector that lists names */
-#define MATCH_NODES_MAX ((size_t)65536) /* likewise of nodes: without them all pods are asked for  \
-                                         */
+#define MATCH_MAX ((size_t)4096) /* bytes of a selector that lists names */
+#define MATCH_NODES_MAX                                                                            \
+    ((size_t)65536) /* likewise of nodes: without them all pods are asked for                      \
+                     */
 
 /* Stamps of these metrics count as observations of Kubernetes (semantics, section 6). */
 static bool is_observation(const struct wanted_metric *metric)
