@@ -66,7 +66,7 @@ export function Table<T>(props: Props<T>) {
     const shown = all ? rows : rows.slice(0, props.shown ?? 100);
     const choose = (id: string) => (onSort ?? setOwn)(sort === id ? "-" + id : id);
     const direction = (id: string) => (sort === id || sort === "-" + id
-        ? (rows.length > 1 && (typeof columns.find((c) => c.id === id)!.value(rows[0]) === "number") !== (sort === "-" + id) ? "descending" : "ascending")
+        ? (rows.length > 0 && (typeof columns.find((c) => c.id === id)!.value(rows[0]) === "number") !== (sort === "-" + id) ? "descending" : "ascending")
         : undefined);
     return (
         <div class="table">
