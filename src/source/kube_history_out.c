@@ -175,8 +175,8 @@ static void deliver_node(struct delivery *d, const struct kube_object *object)
     for (uint32_t i = 0; i < object->n; i++) {
         const struct kube_version *version = &object->versions[i];
         bool newest = i + 1 == object->n;
-        if (i > 0 && version->first >= d->hours.to)
-            return; /* it will be so */
+        if (i > 0 && version->lacked >= d->hours.to)
+            return; /* it will be so; one that a list told may have been so before that list */
         const struct kube_version *next = newest ? NULL : &object->versions[i + 1];
         /* Where the next state was told by a list, this one is known up to the observation before.
          */

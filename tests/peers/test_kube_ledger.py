@@ -34,9 +34,11 @@ from fleetsim import compare, exposition, generate, kubeapi, omwriter, ranges, r
 from fleetsim.__main__ import DEFAULT_END  # noqa: E402
 from fleetsim.units import format_time  # noqa: E402
 
-THOROUGH = ("nolabels",)  # every way; of the others one by chance
+THOROUGH = ("nolabels",)             # every way
+CHANGING = ("unhealthy", "churn")    # with silences; of the others one way by chance
 SCENARIOS = ("nolabels", "whole", "mig", "relabel", "twoclusters", "unhealthy", "churn", "fragment")
-HOUR = 3_600_000
+MINUTE = 60_000
+HOUR = 60 * MINUTE
 NEVER = 1 << 60
 SEEN_MS = 600_000        # a watch says that it has told all
 SETTLE_MS = HOUR         # an hour is booked for good so long after its end, with what is known then
@@ -71,13 +73,34 @@ class Watched:
         self.moments = sorted(moments)
 
 
-def ways(fleet):
-    """(name, stretches): all the time, from later on, with silences. On no whole second: nothing happens then."""
-    start, end, length = fleet.start, fleet.end, fleet.end - fleet.start
-    at = lambda share: start + int(length * share) // 1000 * 1000 + 137  # noqa: E731
-    return [("all the time", [(start, end)]),
-            ("from later on", [(at(0.22), end)]),
-            ("with silences", [(start, at(0.17)), (at(0.31), at(0.58)), (at(0.66), end)])]
+def off_second(t):
+    """Nearly nothing happens there."""
+    return t // 1000 * 1000 + 137
+
+
+def silences(fleet, stores, rng):
+    """Up to four, each around the moment of a change, two of them of nodes where these change; shorter than
+    SETTLE_MS, so that what an hour was like is known when it is booked for good."""
+    inside = [(t, kind) for store in stores for t, kind, _ in store.events
+              if fleet.start + 3 * MINUTE < t < fleet.end - 3 * MINUTE]
+    nodes, pods = ([t for t, of in inside if of == kind] for kind in ("nodes", "pods"))
+    out = []
+    for t in rng.sample(nodes, min(2, len(nodes))) + rng.sample(pods, min(2, len(pods))):
+        begin = off_second(max(fleet.start + 2 * MINUTE, t - rng.randrange(MINUTE, 25 * MINUTE)))
+        end = off_second(min(fleet.end - 2 * MINUTE, t + rng.randrange(MINUTE, 25 * MINUTE)))
+        if all(end + MINUTE < a or b + MINUTE < begin for a, b in out):
+            out.append((begin, end))
+    return sorted(out)
+
+
+def ways(fleet, stores, rng):
+    """(name, stretches): all the time, from later on, with silences."""
+    start, end = fleet.start, fleet.end
+    quiet = silences(fleet, stores, rng)
+    edges = [start] + [t for silence in quiet for t in silence] + [end]
+    later = off_second(start + (end - start) * 22 // 100)
+    return [("all the time", [(start, end)]), ("from later on", [(later, end)]),
+            (f"with {len(quiet)} silences", list(zip(edges[::2], edges[1::2])))]
 
 
 # ---------------------------------------------------------------- told by a watch
@@ -273,9 +296,9 @@ def scenario_agrees(options, work, scenario):
     rng = random.Random(f"{options.seed} {scenario}")
     hours = (bench.fleet.end - bench.fleet.start) // HOUR
     thorough = options.thorough or scenario in THOROUGH
-    told = ways(bench.fleet)
+    told = ways(bench.fleet, bench.stores.values(), rng)
     if not thorough:
-        told = [rng.choice(told)]
+        told = told[2:] if scenario in CHANGING else [rng.choice(told)]
     for name, stretches in told:
         watched = Watched(bench.stores.values(), stretches)
         expected = bench.reference(watched)

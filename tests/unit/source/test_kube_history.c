@@ -264,6 +264,30 @@ static void states_of_a_node_hold_while_they_were_seen(void **state)
     kube_history_free(history);
 }
 
+/* The list after a silence says how it was in it: also for an hour that ended in the silence. */
+static void a_state_that_a_later_list_tells_reaches_back_into_the_hour(void **state)
+{
+    (void)state;
+    struct kube_history *history = kube_history_new();
+    tell_lists(history, AT(0), NULL, 0);
+    seen(history, AT(50));
+    tell(history, KUBE_ACT_LIST, KUBE_KIND_NODE, AT(70));
+    tell_node(history, KUBE_ACT_OBJECT, AT(70), true, 8);
+    tell(history, KUBE_ACT_LISTED, KUBE_KIND_NODE, AT(70));
+    seen(history, AT(75));
+    tell_node(history, KUBE_ACT_OBJECT, AT(80), false, 8);
+    seen(history, AT(120));
+    struct slice slice = deliver(history, AT(0), AT(60));
+    const struct node *node = &slice.facts->nodes[0];
+    assert_int_equal(node->lives_n, 1);
+    assert_true(node->lives[0].down >= AT(60));
+    assert_int_equal(node->cordoned.n, 1);
+    assert_int_equal(node->cordoned.at[0].from, AT(50));
+    assert_true(node->cordoned.at[0].to >= AT(60));
+    end(&slice);
+    kube_history_free(history);
+}
+
 static void a_node_lives_to_its_last_observation(void **state)
 {
     (void)state;
@@ -471,6 +495,7 @@ int main(void)
         cmocka_unit_test(a_recorded_end_goes_before_what_was_seen_and_is_not_forgotten),
         cmocka_unit_test(a_pod_that_was_seen_to_finish_without_a_time_ends_then),
         cmocka_unit_test(states_of_a_node_hold_while_they_were_seen),
+        cmocka_unit_test(a_state_that_a_later_list_tells_reaches_back_into_the_hour),
         cmocka_unit_test(a_node_lives_to_its_last_observation),
         cmocka_unit_test(time_that_nobody_watched_is_not_known),
         cmocka_unit_test(a_snapshot_carries_starts_states_and_those_who_are_gone),
