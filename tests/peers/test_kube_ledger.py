@@ -12,7 +12,8 @@ books that beside metrics.om without its kube_ series. And as records of kube-st
 scraped at those same moments and at no others, so that both know exactly the same. At an event's moment the
 nodes are recorded as they were until then, for such a record speaks of the time that ended (semantics, 6), and
 the pods as they are from then on, for a pod ends at the first record that lacks it (5). The moments of lists are
-recorded as they are.
+recorded as they are. Silences are shorter than the time after which an hour is closed: the list after a longer one comes
+too late for it.
 
 Keys and money agree exactly, other numbers to 1e-9: nothing is left out. What is booked in slices of any
 length, and in two runs of which the second knows from disk, or from a snapshot, what the first one saw, is the
@@ -36,7 +37,9 @@ from fleetsim.units import format_time  # noqa: E402
 
 THOROUGH = ("nolabels",)             # every way
 CHANGING = ("unhealthy", "churn")    # with silences; of the others one way by chance
-SCENARIOS = ("nolabels", "whole", "mig", "relabel", "twoclusters", "unhealthy", "churn", "fragment")
+# Not timeslice: it hides a node's capacity from kube-state-metrics, which the API always tells.
+SCENARIOS = ("nolabels", "whole", "mig", "relabel", "twoclusters", "unhealthy", "churn", "fragment", "gaps", "longrun",
+             "noprice")
 MINUTE = 60_000
 HOUR = 60 * MINUTE
 NEVER = 1 << 60
