@@ -42,8 +42,9 @@ struct config_option {
     X(SOURCES, "sources") /* likewise */                                                           \
     X(ACCESS, "access")   /* serve/auth.h */                                                       \
     X(ALERTS, "alerts")                                                                            \
-    X(RULES, "rules")   /* insight/threshold.h */                                                  \
-    X(IGNORE, "ignore") /* insight/exempt.h */
+    X(RULES, "rules")     /* insight/threshold.h */                                                \
+    X(TARGETS, "targets") /* likewise */                                                           \
+    X(IGNORE, "ignore")   /* insight/exempt.h */
 enum config_section {
 #define X(name, key) CONFIG_##name##_SECTION,
     CONFIG_SECTION_TABLE(X)

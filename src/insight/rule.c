@@ -19,6 +19,8 @@
 #define FIND_UNOWNED rule_unowned
 #define FIND_UNPRICED rule_unpriced
 #define FIND_NO_UNIT rule_no_unit
+#define FIND_BELOW_TARGET rule_below_target
+#define FIND_NO_TARGET rule_no_target
 #define FIND_MISSING_TAINT rule_missing_taint
 #define FIND_NO_QUOTA rule_no_quota
 #define FIND_NO_PRIORITY rule_no_priority

@@ -64,6 +64,10 @@
     X(UNPRICED, "unpriced", "nodes without a price", "finance", "any")                             \
     X(NO_UNIT, "no-unit", "inference that nobody counts", "the holder's team",                     \
       "inference, held for {held} or more, no counter of requests or tokens")                      \
+    X(BELOW_TARGET, "below-target", "teams below their target", "the holder's team",               \
+      "a team with a target, held for {held} or more, {observed} observed, used less")             \
+    X(NO_TARGET, "no-target", "teams without a target", "finance",                                 \
+      "{share} or more of the held money, and no target, where others have one")                   \
     X(MISSING_TAINT, "missing-taint", "pods without GPUs on GPU nodes", "the platform",            \
       "nodes without a taint, and pods without GPUs on them")                                      \
     X(NO_QUOTA, "no-quota", "namespaces without a GPU quota", "the platform",                      \
@@ -92,7 +96,7 @@ struct rule {
 extern const struct rule rules[RULE_COUNT];
 
 /* rule_cpu.c, rule_idle.c, rule_useless.c, rule_node.c, rule_memory.c, rule_mig.c, rule_share.c,
- * rule_low.c, rule_books.c, rule_serving.c, rule_training.c, rule_policy.c */
+ * rule_low.c, rule_books.c, rule_serving.c, rule_training.c, rule_policy.c, rule_target.c */
 void rule_cpu_node(const struct books *books, struct findings *findings);
 void rule_idle_server(const struct books *books, struct findings *findings);
 void rule_idle_workload(const struct books *books, struct findings *findings);
@@ -112,6 +116,8 @@ void rule_low_use(const struct books *books, struct findings *findings);
 void rule_unowned(const struct books *books, struct findings *findings);
 void rule_unpriced(const struct books *books, struct findings *findings);
 void rule_no_unit(const struct books *books, struct findings *findings);
+void rule_below_target(const struct books *books, struct findings *findings);
+void rule_no_target(const struct books *books, struct findings *findings);
 void rule_missing_taint(const struct books *books, struct findings *findings);
 void rule_no_quota(const struct books *books, struct findings *findings);
 void rule_no_priority(const struct books *books, struct findings *findings);

@@ -93,6 +93,36 @@ static enum err read_rule(enum rule_id rule, struct config_node of, struct thres
     return code;
 }
 
+/* TEAM: RATIO; a team is a glob. */
+static enum err read_targets(struct config_node node, struct thresholds *ret, struct error *err)
+{
+    if (config_kind(node) != CONFIG_NOTHING && config_kind(node) != CONFIG_MAP)
+        return config_error(node, err, "targets is a mapping, such as {search: 60%%}");
+    if (config_count(node) > TARGETS_MAX)
+        return config_error(node, err, "more than %d targets", TARGETS_MAX);
+    for (size_t i = 0; i < config_count(node); i++) {
+        struct config_node value, key = config_pair(node, i, &value);
+        struct target *target = &ret->targets[ret->targets_n++];
+        target->team = config_text(key);
+        enum err code = config_as_ratio(value, &target->use, err);
+        if (code != ERR_OK)
+            return code;
+        if (target->use <= 0)
+            return config_error(value, err, "a target is above 0%%");
+    }
+    return ERR_OK;
+}
+
+bool thresholds_target(const struct thresholds *thresholds, struct str team, int64_t *ret)
+{
+    for (size_t i = 0; i < thresholds->targets_n; i++)
+        if (str_glob(thresholds->targets[i].team, team)) {
+            *ret = thresholds->targets[i].use;
+            return true;
+        }
+    return false;
+}
+
 enum err thresholds_read(const struct config *config, struct thresholds *ret, struct error *err)
 {
     struct config_node node = config->sections[CONFIG_RULES_SECTION];
@@ -113,8 +143,10 @@ enum err thresholds_read(const struct config *config, struct thresholds *ret, st
         if (code != ERR_OK)
             return code;
     }
-    *ret = read;
-    return ERR_OK;
+    enum err code = read_targets(config->sections[CONFIG_TARGETS_SECTION], &read, err);
+    if (code == ERR_OK)
+        *ret = read;
+    return code;
 }
 
 /* value / unit with as many decimals as it has, at most `places`. */

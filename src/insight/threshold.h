@@ -144,6 +144,12 @@ enum threshold_unit {
     X(LOW_USE_TARGET, LOW_USE, "target", THRESHOLD_RATIO, NANO / 100 * 60,                         \
       "mean SM activity that the GPUs that stay are thought to reach")                             \
     X(NO_UNIT_HELD, NO_UNIT, "held", THRESHOLD_HOURS, 24 * HOUR_MS, "held for this long or more")  \
+    X(NO_TARGET_SHARE, NO_TARGET, "share", THRESHOLD_RATIO, NANO / 100 * 5,                        \
+      "of all held money that a team must have to be asked for a target")                          \
+    X(BELOW_TARGET_HELD, BELOW_TARGET, "held", THRESHOLD_HOURS, 24 * HOUR_MS,                      \
+      "held for this long or more")                                                                \
+    X(BELOW_TARGET_OBSERVED, BELOW_TARGET, "observed", THRESHOLD_RATIO, NANO / 100 * 90,           \
+      "of the held time that must be observed")                                                    \
     X(MIXED_POOL_SHARE, MIXED_POOL, "share", THRESHOLD_RATIO, NANO / 100 * 10,                     \
       "of the pool's held time that a type of work must have")
 
@@ -163,14 +169,27 @@ struct threshold_def {
 };
 extern const struct threshold_def threshold_defs[THRESHOLD_COUNT_OF];
 
+/* What a team is asked to reach: mean SM activity of the GPUs that it holds. The text is the
+ * configuration's, which lives longer. */
+#define TARGETS_MAX 256
+struct target {
+    struct str team; /* a glob */
+    int64_t use;     /* 1e-9 */
+};
+
 struct thresholds {
     int64_t values[THRESHOLD_COUNT_OF];
+    struct target targets[TARGETS_MAX]; /* `targets:`; the first that matches */
+    size_t targets_n;
     bool off[RULE_COUNT]; /* not run at all; told in every list of findings */
 };
 void thresholds_defaults(struct thresholds *ret);
 /* The defaults with what the configuration sets under `rules:`. ERR_CONFIG with file, line and
  * column, and the word that was probably meant; ret is untouched then. */
 enum err thresholds_read(const struct config *config, struct thresholds *ret, struct error *err);
+
+/* The target of a team; false where it has none. */
+bool thresholds_target(const struct thresholds *thresholds, struct str team, int64_t *ret);
 
 /* For people: "24 h", "3 days", "90 %", "24 GPU-hours", "5". */
 void threshold_text(enum threshold_id id, int64_t value, struct strbuf *out);

@@ -141,16 +141,20 @@ static enum err read_tls(struct reading *reading, struct config_node node, struc
     return code;
 }
 
+static bool is_time(const char *field)
+{
+    size_t n = strlen(field);
+    return n > 3 && strcmp(&field[n - 3], "_ms") == 0;
+}
+
 static enum err read_limits(struct reading *reading, struct config_node node, struct error *err)
 {
     static const struct {
         const char *name;
         size_t at;
-        bool time;
+        const char *field; /* with its unit */
     } table[] = {
-#define X(name, standard, key, meaning)                                                            \
-    {key, offsetof(struct http_limits, name),                                                      \
-     sizeof #name > 3 && strcmp(#name + sizeof #name - 4, "_ms") == 0},
+#define X(name, standard, key, meaning) {key, offsetof(struct http_limits, name), #name},
         HTTP_LIMIT_TABLE(X)
 #undef X
     };
@@ -168,8 +172,8 @@ static enum err read_limits(struct reading *reading, struct config_node node, st
         if (k == n)
             return config_unknown_key(key, names, n, err);
         int64_t *at = (int64_t *)(void *)((char *)&reading->serve->limits + table[k].at);
-        enum err code = table[k].time ? config_as_duration(value, 0, at, err)
-                                      : config_as_int(value, 1, INT64_MAX / 2, at, err);
+        enum err code = is_time(table[k].field) ? config_as_duration(value, 0, at, err)
+                                                : config_as_int(value, 1, INT64_MAX / 2, at, err);
         if (code)
             return code;
     }
