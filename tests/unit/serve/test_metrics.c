@@ -54,7 +54,7 @@ static void book(struct lab *lab, int from, int to, const char *const *teams, si
     for (int h = from; h < to; h++)
         for (size_t t = 0; t < teams_n; t++) {
             struct row row = {.share_den = 1, .cost = NANO, .gpu_num = HOUR_MS};
-            char device[16];
+            char device[32];
             snprintf(device, sizeof device, "GPU-%03zu", t);
             row.key = (struct row_key){.hour = H0 + h * HOUR_MS,
                                        .node = names_put(lab->names, STR("n")),
