@@ -183,25 +183,3 @@ money_t findings_saving(const struct findings *findings)
         sum += findings->items[i].saving;
     return sum;
 }
-
-/* Is the text the subject's name, or the end of it after a slash? */
-static bool names_subject(struct str subject, struct str text)
-{
-    if (str_eq(subject, text))
-        return true;
-    if (text.n >= subject.n)
-        return false;
-    struct str tail = {subject.p + subject.n - text.n, text.n};
-    char before = subject.p[subject.n - text.n - 1];
-    return str_eq(tail, text) && (before == '/' || before == ' ');
-}
-
-const struct finding *findings_next(const struct findings *findings, struct str text, size_t *at)
-{
-    while (*at < findings->n) {
-        const struct finding *finding = &findings->items[(*at)++];
-        if (str_eq(finding->id, text) || names_subject(finding->subject, text))
-            return finding;
-    }
-    return NULL;
-}

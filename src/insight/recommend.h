@@ -13,7 +13,5 @@ struct findings *recommend_except(const struct books *books, const char *currenc
 void findings_free(struct findings *findings); /* NULL is fine */
 /* What all findings together really save a month. */
 money_t findings_saving(const struct findings *findings);
-/* By id, or by a subject's words ("gpu-7", "svc/Deployment/tagger"): the next one from *at on. */
-const struct finding *findings_next(const struct findings *findings, struct str text, size_t *at);
 
 #endif

@@ -1,9 +1,8 @@
-/* The ranked list for people, and explain. */
+/* The ranked list for people. */
 #include "report/findings.h"
 
 #include <stdlib.h>
 
-#include "report/explain.h"
 #include "report/findings_machine.h"
 #include "report/grid.h"
 #include "report/text.h"
@@ -153,11 +152,10 @@ static void add_refusals(const struct findings *findings, bool wide, struct strb
         return;
     if (!wide) {
         text_plural(out, (wide_t)findings->refusals_n, "workload", "workloads");
-        strbuf_add(out,
-                   STR(" looked at for a smaller slice and left alone (--output wide says why)\n"));
+        strbuf_add(out, STR(" looked at and left alone (--output wide says why)\n"));
         return;
     }
-    strbuf_add(out, STR("looked at for a smaller slice and left alone:\n"));
+    strbuf_add(out, STR("looked at and left alone:\n"));
     for (size_t i = 0; i < findings->refusals_n; i++)
         refusal_explain(&findings->refusals[i], out);
 }
@@ -279,21 +277,11 @@ void findings_render(const struct findings_report *report, enum report_format fo
     }
 }
 
-void finding_explain(const struct findings *findings, const struct finding *finding,
-                     struct strbuf *out)
-{
-    struct explanation *explanation = mem_zalloc(1, sizeof *explanation);
-    explanation->title = finding->subject;
-    explain_finding(findings, finding, explanation);
-    explanation_text(explanation, out);
-    explanation_free(explanation);
-}
-
 void refusal_explain(const struct refusal *refusal, struct strbuf *out)
 {
     strbuf_add(out, STR("  "));
     text_clean(out, refusal->subject);
-    strbuf_add(out, STR(": no MIG: "));
+    strbuf_addf(out, ": %s: ", rules[refusal->rule].name);
     text_clean(out, refusal->reason);
     strbuf_addc(out, '\n');
 }

@@ -17,9 +17,6 @@ struct findings_report {
 };
 void findings_render(const struct findings_report *report, enum report_format format,
                      struct strbuf *out);
-/* One finding with everything that it rests on, as paragraphs. */
-void finding_explain(const struct findings *findings, const struct finding *finding,
-                     struct strbuf *out);
 /* Why a rule left a subject alone: a line. */
 void refusal_explain(const struct refusal *refusal, struct strbuf *out);
 

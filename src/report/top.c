@@ -6,10 +6,12 @@
 
 #include "report/grid.h"
 #include "report/text.h"
+#include "util/config_file.h"
 
 #define BAR_CELLS 8
-#define HEAD_LINES 4      /* above the rows: title, sums, an empty line, headings */
-#define TITLE_COLUMNS 100 /* from here on there is room for the server's address */
+#define HEAD_LINES 4                  /* above the rows: title, sums, an empty line, headings */
+#define PRICE_MAX (NANO * 1000000000) /* an hour */
+#define TITLE_COLUMNS 100             /* from here on there is room for the server's address */
 #define GIB (INT64_C(1) << 30)
 
 const char *const top_sort_words[TOP_SORTS] = {
@@ -54,8 +56,8 @@ static time_ms time_in(const json_t *object, const char *key)
 static money_t price_in(const json_t *object)
 {
     const char *text = json_string_value(json_object_get(object, "price_hour"));
-    double price = text ? strtod(text, NULL) : -1;
-    return price >= 0 && price < 1e9 ? (money_t)llround(price * (double)NANO) : -1;
+    money_t price;
+    return text && decimal_parse(str_of(text), 9, PRICE_MAX, &price) ? price : -1;
 }
 
 static void read_gpu(struct top_list *list, const json_t *from)

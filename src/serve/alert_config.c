@@ -84,18 +84,11 @@ static enum err read_str(struct alert_config *config, void *into, struct config_
 static enum err read_path(struct alert_config *config, void *into, struct config_node node,
                           struct error *err)
 {
-    const char *text = "";
-    enum err code = read_text(config, &text, node, err);
-    struct str file = config_file_name(node.file);
-    const char *slash = file.n ? memrchr(file.p, '/', file.n) : NULL;
-    if (code || !slash || *text == '/') {
-        if (!code)
-            *(const char **)into = text;
-        return code;
-    }
+    enum err code = read_text(config, into, node, err);
     struct strbuf whole = {0};
-    strbuf_add(&whole, (struct str){file.p, (size_t)(slash - file.p) + 1});
-    strbuf_add(&whole, str_of(text));
+    if (code)
+        return code;
+    config_file_path(node, &whole);
     *(const char **)into = str_keep(&config->arena, strbuf_str(&whole)).p;
     strbuf_release(&whole);
     return ERR_OK;

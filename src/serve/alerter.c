@@ -214,7 +214,7 @@ static void round_of(struct alerter *alerter)
     for (size_t i = 0; i < alerter->book.n; i++)
         firing += !alert_is_over(&alerter->book.items[i]);
     alerter->firing = firing;
-    for (size_t at = 0; at < config->receivers_n && !alerter->stop; at++)
+    for (size_t at = 0; at < config->receivers_n && !progress_stopped(&alerter->stop); at++)
         if (!alert_quiet_at(&config->quiet, now))
             tell(alerter, at, now);
     alert_book_forget(&alerter->book);
@@ -233,7 +233,8 @@ static void rest(struct alerter *alerter, time_ms ms)
     if (until.tv_nsec >= 1000000000)
         until.tv_sec++, until.tv_nsec -= 1000000000;
     pthread_mutex_lock(&alerter->lock);
-    while (!alerter->stop && pthread_cond_timedwait(&alerter->wake, &alerter->lock, &until) == 0)
+    while (!progress_stopped(&alerter->stop) &&
+           pthread_cond_timedwait(&alerter->wake, &alerter->lock, &until) == 0)
         ;
     pthread_mutex_unlock(&alerter->lock);
 }

@@ -43,11 +43,6 @@ void auth_free(struct auth *auth)
     free(auth);
 }
 
-bool auth_wants_token(const struct auth *auth)
-{
-    return auth->grants_n > 0;
-}
-
 enum err auth_check_listen(const struct auth *auth, const char *listen, bool tls_client_ca,
                            struct error *err)
 {

@@ -69,8 +69,6 @@ struct auth_proof {
  * "unknown token"). ret points into auth. Time does not depend on which token it is. */
 void auth_decide(const struct auth *auth, const struct auth_proof *proof, struct access *ret,
                  const char **ret_why);
-/* Are there tokens at all (401 asks for one), or is everybody anonymous? */
-bool auth_wants_token(const struct auth *auth);
 
 /* A new token ("gpt_" and 43 characters) and the text that stands for it in the configuration
  * ("sha256:…"). ERR_IO where the system gives no random bytes. */

@@ -137,16 +137,6 @@ struct kube_watch *kube_source_watch(struct source *source)
     return ((struct kube_source *)source)->watch;
 }
 
-struct kube_history *kube_source_history(struct source *source)
-{
-    return ((struct kube_source *)source)->history;
-}
-
-struct kube_log *kube_source_log(struct source *source)
-{
-    return ((struct kube_source *)source)->log;
-}
-
 const char *kube_source_warning(const struct source *source)
 {
     return kube_access_warning(((const struct kube_source *)source)->access);

@@ -33,8 +33,6 @@ enum err kube_source_new(const struct kube_source_options *options, struct sourc
 
 /* Of a source of kube_source_new: its parts, for status and metrics. */
 struct kube_watch *kube_source_watch(struct source *source);
-struct kube_history *kube_source_history(struct source *source);
-struct kube_log *kube_source_log(struct source *source);      /* NULL: in memory only */
 const char *kube_source_warning(const struct source *source); /* of the login; NULL: none */
 
 /* No hour before t will be booked again: what is needed for those only is let go. */
