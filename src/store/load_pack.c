@@ -8,7 +8,9 @@
 #include "store/group.h"
 
 #define FORMAT 1
-#define ITEMS_MAX (24 * (1 << 20)) /* of a place's day */
+#define ITEMS_MAX (24 * (1 << 18)) /* of a place's day: 262,144 workloads at every hour */
+#define RUN_MAX 24                 /* rows of one identity a day: one an hour */
+#define IDENTITY_MAX 2
 #define OF(type, field, kind)                                                                      \
     {                                                                                              \
         offsetof(struct type, field), FIELD_##kind                                                 \
@@ -151,6 +153,11 @@ enum err load_pack(struct store *store, const struct load_rows *items, int64_t d
                    struct strbuf *out, struct error *err)
 {
     const struct load_layout *layout = items->layout;
+    if (items->n > ITEMS_MAX)
+        return error_set(err, ERR_LIMIT,
+                         "a day of a cluster has %zu hours of workloads, and %d are the most: "
+                         "book it as several clusters",
+                         items->n, ITEMS_MAX);
     struct group_writer group = {0};
     int64_t *values = mem_alloc((items->n + 1) * sizeof *values);
     uint32_t *starts = mem_alloc((items->n + 2) * sizeof *starts);
@@ -172,24 +179,60 @@ enum err load_pack(struct store *store, const struct load_rows *items, int64_t d
     return code;
 }
 
+/* A few bytes can say that millions of rows are alike, but an identity has 24 rows a day at most:
+ * so that is looked at before rows, which are ten times as large, get memory. */
+static bool runs_are_short(int64_t *const *identity, unsigned identity_n, size_t n)
+{
+    size_t start = 0;
+    for (size_t i = 1; i < n; i++) {
+        for (unsigned f = 0; f < identity_n; f++)
+            if (identity[f][i] != identity[f][i - 1])
+                start = i;
+        if (i - start >= RUN_MAX)
+            return false;
+    }
+    return true;
+}
+
+static bool set_numbers(const struct store *store, struct load_rows *items, unsigned field,
+                        int64_t day, const int64_t *values)
+{
+    bool fine = true;
+    for (size_t i = 0; i < items->n && fine; i++)
+        fine = set_number(store, load_row(items, i), &items->layout->fields[field], day, values[i]);
+    return fine;
+}
+
+/* Appends n rows to `items`, which is empty. */
 static bool get_all(const struct store *store, struct group_reader *group, struct load_rows *items,
-                    int64_t day)
+                    size_t n, int64_t day)
 {
     const struct load_layout *layout = items->layout;
-    int64_t *values = mem_alloc((items->n + 1) * sizeof *values);
-    uint32_t *starts = mem_alloc((items->n + 2) * sizeof *starts);
-    struct runs runs = {starts, 0};
+    int64_t *columns[IDENTITY_MAX + 1] = {NULL}; /* the last one is of the field at hand */
+    int64_t **values = &columns[layout->identity_n];
+    uint32_t *starts = NULL;
+    struct runs runs = {NULL, 0};
     bool fine = true;
-    for (unsigned f = 0; f < layout->fields_n && fine; f++) {
-        if (f == layout->identity_n)
-            find_runs(items, starts, &runs.n);
-        fine = group_get(group, values, items->n,
-                         f < layout->identity_n ? (struct runs){NULL, 0} : runs);
-        for (size_t i = 0; i < items->n && fine; i++)
-            fine = set_number(store, load_row(items, i), &layout->fields[f], day, values[i]);
+    for (unsigned f = 0; f <= layout->identity_n; f++)
+        columns[f] = mem_alloc((n + 1) * sizeof *columns[f]);
+    for (unsigned f = 0; f < layout->identity_n && fine; f++)
+        fine = group_get(group, columns[f], n, runs);
+    if (fine && (fine = runs_are_short(columns, layout->identity_n, n))) {
+        reserve(items, n);
+        items->n = n;
+        if (n)
+            memset(items->at, 0, n * layout->size);
+        for (unsigned f = 0; f < layout->identity_n && fine; f++)
+            fine = set_numbers(store, items, f, day, columns[f]);
+        starts = mem_alloc((n + 2) * sizeof *starts);
+        runs.starts = starts;
+        find_runs(items, starts, &runs.n);
     }
+    for (unsigned f = layout->identity_n; f < layout->fields_n && fine; f++)
+        fine = group_get(group, *values, n, runs) && set_numbers(store, items, f, day, *values);
+    for (unsigned f = 0; f <= layout->identity_n; f++)
+        free(columns[f]);
     free(starts);
-    free(values);
     return fine;
 }
 
@@ -210,11 +253,7 @@ enum err load_unpack(struct store *store, enum load_kind kind, int64_t day, int6
                group_begin(&group, &in, ret->layout->fields_n);
     }
     if (fine) {
-        reserve(ret, n);
-        ret->n = n;
-        if (n)
-            memset(ret->at, 0, n * ret->layout->size);
-        fine = get_all(store, &group, ret, day);
+        fine = get_all(store, &group, ret, n, day);
         for (size_t i = 0; i < n && fine; i++) {
             set_name(load_row(ret, i), ret->layout->cluster, place.cluster);
             if (kind == LOAD_KIND_MACHINE)
