@@ -125,6 +125,9 @@ bool finding_works_on_cpu(struct findings *findings, const struct book_workload 
  * activity: a single pod that is used better frees no GPU. Says so in arithmetic and depends. */
 void finding_claim_pods(struct findings *findings, struct finding *finding,
                         const struct book_workload *of, enum threshold_id target);
+/* Has the workload a target: one of its own, of its namespace or of its team, in this order
+ * (rule_target.c)? */
+bool rule_target_of(const struct books *books, const struct book_workload *of, int64_t *ret);
 /* The price row of a node. */
 void finding_price(struct findings *findings, struct finding *finding,
                    const struct book_node *node);

@@ -16,6 +16,7 @@
 #define FIND_TIME_SLICING rule_time_slicing
 #define FIND_TRAINING_USE rule_training_use
 #define FIND_LOW_USE rule_low_use
+#define FIND_SCORECARD rule_scorecard
 #define FIND_UNOWNED rule_unowned
 #define FIND_UNPRICED rule_unpriced
 #define FIND_NO_UNIT rule_no_unit

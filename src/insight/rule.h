@@ -60,14 +60,18 @@
     X(LOW_USE, "low-use", "under 30 % used", "the holder's team",                                  \
       "held for {held} or more, {observed} observed, idle or low in {low} of it, not idle in "     \
       "{idle}; the GPUs that stay are thought to reach {target}")                                  \
+    X(SCORECARD, "scorecard", "money that nobody answers for", "finance",                          \
+      "two or more of: {share} or more of the held money without an owner, without a unit "        \
+      "metric (inference), without a target where others have one")                                \
     X(UNOWNED, "unowned", "dollars without a team", "finance", "any")                              \
     X(UNPRICED, "unpriced", "nodes without a price", "finance", "any")                             \
     X(NO_UNIT, "no-unit", "inference that nobody counts", "the holder's team",                     \
       "inference, held for {held} or more, no counter of requests or tokens")                      \
-    X(BELOW_TARGET, "below-target", "teams below their target", "the holder's team",               \
-      "a team with a target, held for {held} or more, {observed} observed, used less")             \
+    X(BELOW_TARGET, "below-target", "below the target", "the holder's team",                       \
+      "a team, namespace or workload with a target, held for {held} or more, {observed} "          \
+      "observed, used less")                                                                       \
     X(NO_TARGET, "no-target", "teams without a target", "finance",                                 \
-      "{share} or more of the held money, and no target, where others have one")                   \
+      "{share} or more of the held money in workloads without a target, where others have one")    \
     X(MISSING_TAINT, "missing-taint", "pods without GPUs on GPU nodes", "the platform",            \
       "nodes without a taint, and pods without GPUs on them")                                      \
     X(NO_QUOTA, "no-quota", "namespaces without a GPU quota", "the platform",                      \
@@ -96,7 +100,8 @@ struct rule {
 extern const struct rule rules[RULE_COUNT];
 
 /* rule_cpu.c, rule_idle.c, rule_useless.c, rule_node.c, rule_memory.c, rule_mig.c, rule_share.c,
- * rule_low.c, rule_books.c, rule_serving.c, rule_training.c, rule_policy.c, rule_target.c */
+ * rule_low.c, rule_books.c, rule_serving.c, rule_training.c, rule_policy.c, rule_scorecard.c,
+ * rule_target.c */
 void rule_cpu_node(const struct books *books, struct findings *findings);
 void rule_idle_server(const struct books *books, struct findings *findings);
 void rule_idle_workload(const struct books *books, struct findings *findings);
@@ -113,6 +118,7 @@ void rule_mig_fit(const struct books *books, struct findings *findings);
 void rule_time_slicing(const struct books *books, struct findings *findings);
 void rule_training_use(const struct books *books, struct findings *findings);
 void rule_low_use(const struct books *books, struct findings *findings);
+void rule_scorecard(const struct books *books, struct findings *findings);
 void rule_unowned(const struct books *books, struct findings *findings);
 void rule_unpriced(const struct books *books, struct findings *findings);
 void rule_no_unit(const struct books *books, struct findings *findings);

@@ -93,33 +93,80 @@ static enum err read_rule(enum rule_id rule, struct config_node of, struct thres
     return code;
 }
 
-/* TEAM: RATIO; a team is a glob. */
-static enum err read_targets(struct config_node node, struct thresholds *ret, struct error *err)
+static enum err read_target(enum target_kind kind, struct config_node key, struct config_node value,
+                            struct thresholds *ret, struct error *err)
 {
-    if (config_kind(node) != CONFIG_NOTHING && config_kind(node) != CONFIG_MAP)
-        return config_error(node, err, "targets is a mapping, such as {search: 60%%}");
-    if (config_count(node) > TARGETS_MAX)
-        return config_error(node, err, "more than %d targets", TARGETS_MAX);
-    for (size_t i = 0; i < config_count(node); i++) {
-        struct config_node value, key = config_pair(node, i, &value);
-        struct target *target = &ret->targets[ret->targets_n++];
-        target->team = config_text(key);
-        enum err code = config_as_ratio(value, &target->use, err);
-        if (code != ERR_OK)
-            return code;
-        if (target->use <= 0)
-            return config_error(value, err, "a target is above 0%%");
-    }
+    struct target target = {.kind = kind, .glob = config_text(key)};
+    enum err code = config_as_ratio(value, &target.use, err);
+    if (code != ERR_OK)
+        return code;
+    if (target.use <= 0)
+        return config_error(value, err, "a target is above 0%%");
+    if (ret->targets_n == TARGETS_MAX)
+        return config_error(key, err, "more than %d targets", TARGETS_MAX);
+    ret->targets[ret->targets_n++] = target;
     return ERR_OK;
 }
 
-bool thresholds_target(const struct thresholds *thresholds, struct str team, int64_t *ret)
+/* {KIND: {GLOB: RATIO}}, or GLOB: RATIO for teams. */
+static enum err read_targets(struct config_node node, struct thresholds *ret, struct error *err)
 {
-    for (size_t i = 0; i < thresholds->targets_n; i++)
-        if (str_glob(thresholds->targets[i].team, team)) {
-            *ret = thresholds->targets[i].use;
+    static const char *const kinds[] = {
+#define X(id, key, word) key,
+        TARGET_TABLE(X)
+#undef X
+    };
+    if (config_kind(node) != CONFIG_NOTHING && config_kind(node) != CONFIG_MAP)
+        return config_error(node, err, "targets is a mapping, such as {search: 60%%}");
+    enum err code = ERR_OK;
+    for (size_t i = 0; i < config_count(node) && code == ERR_OK; i++) {
+        struct config_node value, key = config_pair(node, i, &value);
+        int kind = 0;
+        if (config_kind(value) != CONFIG_MAP) {
+            code = read_target(TARGET_TEAM, key, value, ret, err);
+            continue;
+        }
+        while (kind < TARGET_KINDS && !str_eq(config_text(key), str_of(kinds[kind])))
+            kind++;
+        if (kind == TARGET_KINDS)
+            return config_unknown_key(key, kinds, TARGET_KINDS, err);
+        for (size_t k = 0; k < config_count(value) && code == ERR_OK; k++) {
+            struct config_node use, name = config_pair(value, k, &use);
+            code = read_target((enum target_kind)kind, name, use, ret, err);
+        }
+    }
+    return code;
+}
+
+/* NAMESPACE/KIND/NAME, or NAMESPACE/NAME of it. */
+static bool fits_workload(struct str glob, struct str text)
+{
+    const char *kind = text.n ? memchr(text.p, '/', text.n) : NULL;
+    if (str_glob(glob, text))
+        return true;
+    size_t head = kind ? (size_t)(kind + 1 - text.p) : 0;
+    const char *name = kind ? memchr(kind + 1, '/', text.n - head) : NULL;
+    if (!name)
+        return false;
+    struct strbuf shorter = {0};
+    strbuf_addf(&shorter, "%.*s%.*s", (int)head, text.p,
+                STR_ARG(((struct str){name + 1, text.n - (size_t)(name + 1 - text.p)})));
+    bool fits = str_glob(glob, strbuf_str(&shorter));
+    strbuf_release(&shorter);
+    return fits;
+}
+
+bool thresholds_target(const struct thresholds *thresholds, enum target_kind kind, struct str name,
+                       int64_t *ret)
+{
+    for (size_t i = 0; i < thresholds->targets_n; i++) {
+        const struct target *target = &thresholds->targets[i];
+        if (target->kind == kind && (kind == TARGET_WORKLOAD ? fits_workload(target->glob, name)
+                                                             : str_glob(target->glob, name))) {
+            *ret = target->use;
             return true;
         }
+    }
     return false;
 }
 

@@ -144,8 +144,10 @@ enum threshold_unit {
     X(LOW_USE_TARGET, LOW_USE, "target", THRESHOLD_RATIO, NANO / 100 * 60,                         \
       "mean SM activity that the GPUs that stay are thought to reach")                             \
     X(NO_UNIT_HELD, NO_UNIT, "held", THRESHOLD_HOURS, 24 * HOUR_MS, "held for this long or more")  \
+    X(SCORECARD_SHARE, SCORECARD, "share", THRESHOLD_RATIO, NANO / 100 * 5,                        \
+      "of all held money that must lack an owner, a unit or a target")                             \
     X(NO_TARGET_SHARE, NO_TARGET, "share", THRESHOLD_RATIO, NANO / 100 * 5,                        \
-      "of all held money that a team must have to be asked for a target")                          \
+      "of all held money that a team must have without a target to be asked for one")              \
     X(BELOW_TARGET_HELD, BELOW_TARGET, "held", THRESHOLD_HOURS, 24 * HOUR_MS,                      \
       "held for this long or more")                                                                \
     X(BELOW_TARGET_OBSERVED, BELOW_TARGET, "observed", THRESHOLD_RATIO, NANO / 100 * 90,           \
@@ -169,17 +171,29 @@ struct threshold_def {
 };
 extern const struct threshold_def threshold_defs[THRESHOLD_COUNT_OF];
 
-/* What a team is asked to reach: mean SM activity of the GPUs that it holds. The text is the
- * configuration's, which lives longer. */
+/* What a team, a namespace or a workload is asked to reach: mean SM activity of the GPUs that it
+ * holds. The text is the configuration's, which lives longer. */
 #define TARGETS_MAX 256
+/* X(ID, "key of `targets:`", "what it is called") */
+#define TARGET_TABLE(X)                                                                            \
+    X(TEAM, "teams", "team")                                                                       \
+    X(NAMESPACE, "namespaces", "namespace")                                                        \
+    X(WORKLOAD, "workloads", "workload")
+enum target_kind {
+#define X(id, key, word) TARGET_##id,
+    TARGET_TABLE(X)
+#undef X
+        TARGET_KINDS
+};
 struct target {
-    struct str team; /* a glob */
+    enum target_kind kind;
+    struct str glob; /* of the name; of a workload: NAMESPACE/NAME or NAMESPACE/KIND/NAME */
     int64_t use;     /* 1e-9 */
 };
 
 struct thresholds {
     int64_t values[THRESHOLD_COUNT_OF];
-    struct target targets[TARGETS_MAX]; /* `targets:`; the first that matches */
+    struct target targets[TARGETS_MAX]; /* `targets:`; the first of a kind that matches */
     size_t targets_n;
     bool off[RULE_COUNT]; /* not run at all; told in every list of findings */
 };
@@ -188,8 +202,10 @@ void thresholds_defaults(struct thresholds *ret);
  * column, and the word that was probably meant; ret is untouched then. */
 enum err thresholds_read(const struct config *config, struct thresholds *ret, struct error *err);
 
-/* The target of a team; false where it has none. */
-bool thresholds_target(const struct thresholds *thresholds, struct str team, int64_t *ret);
+/* The target of a thing of that kind by its name (a workload's: NAMESPACE/KIND/NAME); false where
+ * it has none. */
+bool thresholds_target(const struct thresholds *thresholds, enum target_kind kind, struct str name,
+                       int64_t *ret);
 
 /* For people: "24 h", "3 days", "90 %", "24 GPU-hours", "5". */
 void threshold_text(enum threshold_id id, int64_t value, struct strbuf *out);
