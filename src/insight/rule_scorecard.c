@@ -11,7 +11,8 @@ enum lack { LACK_OWNER, LACK_UNIT, LACK_TARGET, LACKS };
 struct card {
     money_t held, money[LACKS]; /* of the window */
     size_t workloads[LACKS];
-    money_t any, any_month; /* of workloads that lack something, each once */
+    money_t any;   /* of workloads that lack something, each once */
+    time_ms first; /* of them */
 };
 
 static bool has_unit(const struct book_workload *of)
@@ -40,7 +41,7 @@ static bool lacks(const struct books *books, const struct book_workload *of, enu
 
 static struct card read_card(const struct books *books)
 {
-    struct card card = {0};
+    struct card card = {.first = TIME_MAX};
     for (size_t i = 0; i < books->workloads_n; i++) {
         const struct book_workload *of = &books->workloads[i];
         bool any = false;
@@ -55,7 +56,7 @@ static struct card read_card(const struct books *books)
         if (!any)
             continue;
         card.any += of->sum.cost;
-        card.any_month += books_month(books, of->sum.first, of->sum.cost);
+        card.first = of->sum.first < card.first ? of->sum.first : card.first;
     }
     return card;
 }
@@ -75,7 +76,7 @@ void rule_scorecard(const struct books *books, struct findings *findings)
     struct finding *finding =
         finding_add(findings, RULE_SCORECARD, STR("fleet all"), STR("finance"));
     finding->window_cost = card.any;
-    finding->month = card.any_month;
+    finding->month = books_month(books, card.first, card.any);
     finding->what = finding_text(findings,
                                  "spends %.*s of its held money on workloads that lack an owner, a "
                                  "unit metric or a target",
