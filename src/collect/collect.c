@@ -153,11 +153,15 @@ static void resume(struct collect *run)
  * for instead. */
 static void reopen(struct collect *run)
 {
+    const struct collect_options *options = run->options;
     struct position *position = &run->position;
-    time_ms from = hour_floor(run->options->reopen);
-    from = from > position->begun ? from : position->begun;
-    if (!run->options->reopen || !position->known || from >= position->watermark)
+    if (!options->late || !position->known)
         return;
+    time_ms from =
+        options->late(options->late_context, strbuf_str(&position->mark), position->watermark);
+    if (from >= position->watermark)
+        return;
+    from = hour_floor(from) > position->begun ? hour_floor(from) : position->begun;
     position->watermark = from;
     strbuf_clear(&position->carry);
 }
@@ -259,6 +263,10 @@ static void move_position(struct collect *run, struct str carry)
         position->watermark = to;
         strbuf_clear(&position->carry);
         strbuf_add(&position->carry, carry);
+    }
+    if (run->options->late) {
+        strbuf_clear(&position->mark);
+        strbuf_add(&position->mark, run->options->mark);
     }
     if (run->options->settings.n) {
         strbuf_clear(&position->settings);

@@ -60,9 +60,15 @@ struct collect_options {
     struct engine_options engine;
     struct span window; /* whole hours */
     bool rebook;        /* book hours before the watermark again */
-    time_ms reopen;     /* samples from there on came late: the watermark goes back to that hour and
-                           everything from there on is booked again; 0: none did */
-    time_ms slice_ms;   /* 0: chosen by the survey; tests set it */
+    /* Sources that keep samples themselves (the journal) may have got some of closed hours. mark:
+     * where they stand as the run begins, a text without blanks, kept with the books by every
+     * commit. late: the oldest time of which they got samples since the last run's mark (empty: not
+     * known); TIME_MAX none. The watermark goes back to that hour, and everything from there on is
+     * booked again. NULL: all sources have a history. */
+    struct str mark;
+    time_ms (*late)(void *context, struct str mark, time_ms watermark);
+    void *late_context;
+    time_ms slice_ms;    /* 0: chosen by the survey; tests set it */
     size_t budget_bytes; /* of samples held at once; 0: 144 MiB */
     struct progress progress;
     time_ms now;         /* 0: the clock's */

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <xxhash.h>
 
-#define CARRY_MARK "gputally-position 1 "
+/* "WORDS BEGUN MARK\n" and the engine's bytes; of version 1 without a mark. */
+#define CARRY_WORDS "gputally-position 2 "
+#define CARRY_WORDS_1 "gputally-position 1 "
 
 static int by_text(const void *a, const void *b)
 {
@@ -33,17 +35,22 @@ void position_book_id(struct str book, struct strbuf *ret)
     strbuf_addf(ret, "%.*s #book", STR_ARG(book));
 }
 
-/* "MARK BEGUN\n" and the engine's bytes. */
-static bool split_carry(struct str text, time_ms *ret_begun, struct str *ret_carry)
+static bool split_carry(struct str text, time_ms *ret_begun, struct str *ret_mark,
+                        struct str *ret_carry)
 {
-    struct str mark = STR(CARRY_MARK);
-    if (!str_starts(text, mark))
+    struct str words = STR(CARRY_WORDS);
+    if (!str_starts(text, words) && !str_starts(text, STR(CARRY_WORDS_1)))
         return false;
-    const char *from = text.p + mark.n, *end = memchr(from, '\n', text.n - mark.n);
+    const char *from = text.p + words.n, *end = memchr(from, '\n', text.n - words.n);
+    if (!end)
+        return false;
+    const char *blank = memchr(from, ' ', (size_t)(end - from));
+    const char *begun_end = blank ? blank : end, *mark = blank ? blank + 1 : end;
     long long begun;
-    if (!end || !str_to_i64((struct str){from, (size_t)(end - from)}, &begun))
+    if (!str_to_i64((struct str){from, (size_t)(begun_end - from)}, &begun))
         return false;
     *ret_begun = begun;
+    *ret_mark = (struct str){mark, (size_t)(end - mark)};
     *ret_carry = (struct str){end + 1, text.n - (size_t)(end + 1 - text.p)};
     return true;
 }
@@ -53,14 +60,15 @@ enum err position_read(struct store *store, struct str source, struct position *
 {
     struct arena arena = {0};
     struct store_progress progress = {0};
-    struct str carry = STR_NONE;
+    struct str carry = STR_NONE, mark = STR_NONE;
     *ret = (struct position){.begun = TIME_MAX, .watermark = TIME_MIN};
     enum err e = store_read_progress(store, source, &arena, &progress, err);
     if (e == ERR_OK && progress.watermark != TIME_MIN &&
-        split_carry(progress.carry, &ret->begun, &carry)) {
+        split_carry(progress.carry, &ret->begun, &mark, &carry)) {
         ret->known = true;
         ret->watermark = progress.watermark;
         strbuf_add(&ret->carry, carry);
+        strbuf_add(&ret->mark, mark);
         strbuf_add(&ret->settings, progress.settings);
     }
     arena_release(&arena);
@@ -71,7 +79,10 @@ enum err position_commit(struct store *store, struct str source, const struct po
                          struct error *err)
 {
     struct strbuf carry = {0};
-    strbuf_addf(&carry, CARRY_MARK "%" PRId64 "\n", position->begun);
+    strbuf_addf(&carry, CARRY_WORDS "%" PRId64, position->begun);
+    if (position->mark.n)
+        strbuf_addf(&carry, " %.*s", STR_ARG(strbuf_str(&position->mark)));
+    strbuf_addc(&carry, '\n');
     strbuf_add(&carry, strbuf_str(&position->carry));
     struct store_progress progress = {.source = source,
                                       .watermark = position->watermark,
@@ -86,4 +97,5 @@ void position_release(struct position *position)
 {
     strbuf_release(&position->carry);
     strbuf_release(&position->settings);
+    strbuf_release(&position->mark);
 }

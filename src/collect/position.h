@@ -11,6 +11,7 @@ struct position {
     time_ms watermark;   /* … up to here, and is closed */
     struct strbuf carry; /* the engine's, for the slice that begins at the watermark */
     struct strbuf settings;
+    struct strbuf mark; /* where sources that keep samples themselves stood; empty: not known */
 };
 
 /* A name that does not depend on the order of the sources. Appends to ret. */

@@ -36,7 +36,6 @@ struct book {
     /* its own thread's */
     time_ms wall, boot;    /* of the last look at the clock; 0: none */
     time_ms doubted_until; /* by the boot clock: the wall clock jumped forward */
-    time_ms late;          /* samples from here on are not in the books yet; TIME_MAX: none */
     uint64_t dice;         /* jitter */
     pthread_mutex_t lock;  /* of what follows */
     struct book_state state;
@@ -127,33 +126,27 @@ static void told_success(struct book *book, const struct collect_report *report,
              log_number("samples", (int64_t)report->samples), log_number("took_ms", took));
 }
 
-/* Samples that came after their hours were closed: how far back the books are opened again; 0: not
- * at all. */
-static time_ms late_samples(struct book *book)
+/* Samples that came after their hours were closed: from when on they are booked again. */
+static time_ms late_samples(void *context, struct str mark, time_ms watermark)
 {
-    time_ms watermark = book->state.watermark, oldest;
+    struct book *book = context;
+    const struct collector_options *options = &book->collector->options;
     char from[TIME_TEXT_MAX];
-    if (watermark == TIME_MIN)
-        return 0;
-    oldest = feed_take_oldest(book->feed);
-    if (oldest != TIME_MAX)
-        oldest -=
-            book->collector->options.config->settings.gap_ms; /* a sample covers back to there */
-    book->late = oldest < book->late ? oldest : book->late;
-    if (book->late >= watermark) {
-        book->late = TIME_MAX;
-        return 0;
-    }
-    if (book->late < watermark - FEED_LATE_MS) {
-        log_line(book->collector->options.log, LOG_WARN, "samples came too late to be booked",
+    time_ms late = feed_oldest_since(book->feed, mark);
+    if (late != TIME_MAX)
+        late -= options->config->settings.gap_ms; /* a sample covers back to there */
+    if (late >= watermark)
+        return TIME_MAX;
+    if (late < watermark - FEED_LATE_MS) {
+        log_line(options->log, LOG_WARN, "samples came too late to be booked",
                  log_text("cluster", str_of(book->cluster)),
-                 log_text("from", str_of(time_format(book->late, from))));
-        book->late = watermark - FEED_LATE_MS;
+                 log_text("from", str_of(time_format(late, from))));
+        late = watermark - FEED_LATE_MS;
     }
-    log_line(book->collector->options.log, LOG_INFO, "late samples: hours are booked again",
+    log_line(options->log, LOG_INFO, "late samples: hours are booked again",
              log_text("cluster", str_of(book->cluster)),
-             log_text("from", str_of(time_format(hour_floor(book->late), from))));
-    return book->late;
+             log_text("from", str_of(time_format(hour_floor(late), from))));
+    return late;
 }
 
 static enum err run_round(struct book *book, time_ms now, struct collect_report *ret,
@@ -175,18 +168,21 @@ static enum err run_round(struct book *book, time_ms now, struct collect_report 
         .progress = {.stop = &collector->stop, .done = (double)NAN},
         .now = now,
         .settings = strbuf_str(&collector->settings),
+        .late = late_samples,
+        .late_context = book,
     };
+    struct strbuf mark = {0};
     enum err code = feed_open(book->feed, err);
     collect.sources = feed_sources(book->feed, &collect.sources_n);
     if (!code) {
-        collect.reopen = late_samples(book);
+        feed_mark(book->feed, &mark);
+        collect.mark = strbuf_str(&mark);
         code = collect_run(&collect, ret, err);
     }
     names_free(names);
-    if (!code) {
-        book->late = TIME_MAX;
+    strbuf_release(&mark);
+    if (!code)
         feed_booked(book->feed, ret->watermark);
-    }
     if (code == ERR_OK || code == ERR_STORE || code == ERR_LOCKED)
         writer_told(options->writer, code, err);
     if (ret->booked.from < ret->booked.to && options->committed)
@@ -307,7 +303,6 @@ static struct book *book_of(struct collector *collector, const struct source_con
                           .name = config->book,
                           .cluster = *config->cluster ? config->cluster : config->book,
                           .label = config->cluster,
-                          .late = TIME_MAX,
                           .dice = (uint64_t)clock_monotonic() * 2654435761u + collector->books_n,
                           .state = {.watermark = TIME_MIN, .booked_to = TIME_MIN}};
     pthread_mutex_init(&book->lock, NULL);

@@ -356,9 +356,15 @@ bool feed_is_live(const struct feed *feed)
     return feed->journaled;
 }
 
-time_ms feed_take_oldest(struct feed *feed)
+void feed_mark(struct feed *feed, struct strbuf *ret)
 {
-    return feed->journal ? journal_take_oldest(feed->journal) : TIME_MAX;
+    if (feed->journal)
+        journal_mark(feed->journal, ret);
+}
+
+time_ms feed_oldest_since(struct feed *feed, struct str mark)
+{
+    return feed->journal ? journal_oldest_since(feed->journal, mark) : TIME_MAX;
 }
 
 void feed_booked(struct feed *feed, time_ms watermark)

@@ -42,8 +42,10 @@ struct source **feed_sources(struct feed *feed, size_t *ret_n); /* the book's th
 const char *feed_name(const struct feed *feed); /* what it reads first: URL, file, kind */
 const char *feed_kind(const struct feed *feed); /* a word of source_kind_words */
 bool feed_is_live(const struct feed *feed);     /* it tells the latest values */
-/* The oldest sample that came since the last call; TIME_MAX: none, or they have a history. */
-time_ms feed_take_oldest(struct feed *feed);
+/* Where the journal stands, and the oldest sample that came after a mark (source/journal.h);
+ * nothing and TIME_MAX where all sources have a history. */
+void feed_mark(struct feed *feed, struct strbuf *ret);
+time_ms feed_oldest_since(struct feed *feed, struct str mark);
 /* The book is closed up to there: let go of what nobody will ask for again. Hours of the last
  * FEED_LATE_MS before it can be booked again. */
 void feed_booked(struct feed *feed, time_ms watermark);

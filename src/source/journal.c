@@ -77,7 +77,6 @@ enum err journal_open(const struct journal_options *options, struct journal **re
     journal->io = options->io ? options->io : &journal_io_system;
     journal->now = options->now ? options->now : system_now;
     journal->stats.lost = SPAN_NOTHING;
-    journal->oldest = TIME_MAX;
     pthread_mutex_init(&journal->lock, NULL);
     enum err e = ERR_OK;
     if (getrandom(journal->secret, sizeof journal->secret, 0) != (ssize_t)sizeof journal->secret)
@@ -246,15 +245,6 @@ static void remove_file(struct segment *segment)
     struct journal *journal = segment->journal;
     journal->io->unlink(journal->io->context, journal->folder_fd, segment->name);
     segment_drop(segment);
-}
-
-time_ms journal_take_oldest(struct journal *journal)
-{
-    pthread_mutex_lock(&journal->lock);
-    time_ms oldest = journal->oldest;
-    journal->oldest = TIME_MAX;
-    pthread_mutex_unlock(&journal->lock);
-    return oldest;
 }
 
 void journal_release(struct journal *journal, time_ms before)

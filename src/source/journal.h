@@ -145,9 +145,13 @@ struct journal_read_stats {
 enum err journal_read(struct journal *journal, const struct journal_read *read,
                       struct journal_read_stats *ret, struct error *err);
 
-/* The oldest stamp that was committed since the last call (since it was opened); TIME_MAX: none. An
- * hour before it that is booked already has samples that it does not know of. */
-time_ms journal_take_oldest(struct journal *journal);
+/* Where the journal stands: what is before a mark is on disk, and is seen by every read that begins
+ * after this call. Appends a short text without blanks, to be kept with what was read. */
+void journal_mark(struct journal *journal, struct strbuf *ret);
+/* The oldest stamp behind a mark; TIME_MAX: nothing is. An hour before it that was booked from what
+ * the mark covers has samples that it does not know of. What is no mark of this journal ("", or of
+ * a folder that was there before) is in front of everything. O(segments), and one index. */
+time_ms journal_oldest_since(struct journal *journal, struct str mark);
 
 /* Everything before this time is booked, and the time for late data is over: drop the sealed
  * segments that hold nothing from there on. Callers leave what a booking without a carry looks

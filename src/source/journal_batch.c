@@ -209,22 +209,12 @@ static enum err append(struct journal_batch *batch, bool sync, struct error *err
     return e;
 }
 
-static time_ms oldest_of(const struct frame_samples *samples, time_ms oldest)
-{
-    for (size_t i = 0; i < samples->n; i++)
-        oldest = samples->t[i] < oldest ? samples->t[i] : oldest;
-    return oldest;
-}
-
 static void note_commit(struct journal_batch *batch, enum err code, bool sync,
                         const struct error *err)
 {
     struct journal *journal = batch->journal;
-    time_ms oldest = oldest_of(&batch->gpu, oldest_of(&batch->kube, TIME_MAX));
     pthread_mutex_lock(&journal->lock);
     struct journal_stats *stats = &journal->stats;
-    if (code == ERR_OK && oldest < journal->oldest)
-        journal->oldest = oldest;
     stats->batches++;
     stats->samples += code == ERR_OK ? journal_batch_samples(batch) : 0;
     stats->failed_commits += code != ERR_OK;

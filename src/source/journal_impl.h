@@ -7,6 +7,7 @@
  *     journal_recover.c  a file that was found: its index, torn tails, damage
  *     journal_read.c     what lies in a range of time
  *     journal_source.c   the journal as a source
+ *     journal_mark.c     what came since
  *     journal_frame.c    bytes; journal_io.c  calls to the disk
  *
  * Locks, in this order: journal->lock, segment->file, segment->names. None is held over an fsync
@@ -88,7 +89,6 @@ struct journal {
     struct segment *current; /* NULL: the next batch makes one */
     uint64_t next_number;
     struct journal_stats stats;
-    time_ms oldest; /* committed since journal_take_oldest; TIME_MAX none */
     time_ms tended; /* monotonic; 0: never */
 };
 

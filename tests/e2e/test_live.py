@@ -133,23 +133,23 @@ def watermark(text):
 
 
 class Sender(threading.Thread):
-    """Sends what the fleet's time has come to, batch by batch, each until it is taken. `late`: (from, to, when):
-    samples of that time are sent only then."""
+    """Sends what the fleet's time has come to, batch by batch, each until it is taken. `late`: (from, to, when) of
+    samples that are sent only then; `late_taken` is of how many batches with such samples it was told so."""
 
-    def __init__(self, samples, clock, url, high, late=None):
+    def __init__(self, samples, clock, url, late=()):
         super().__init__(daemon=True)
-        if late:
-            samples = sorted(samples, key=lambda sample: max(sample[0], late[2] if late[0] <= sample[0] < late[1] else 0))
         self.late = late
-        self.samples, self.clock, self.url, self.high = samples, clock, url, high
-        self.at, self.retries, self.refused, self.stop = 0, 0, None, False
+        self.samples = sorted(samples, key=lambda sample: self.due(sample[0])) if late else samples
+        self.clock, self.url = clock, url
+        self.at, self.retries, self.late_taken, self.refused, self.stop = 0, 0, 0, None, False
 
     def run(self):
         while not self.stop and self.at < len(self.samples):
-            end, series = self.at, {}
+            end, series, late = self.at, {}, False
             now = self.clock.now()
             while end < len(self.samples) and self.due(self.samples[end][0]) <= now and end - self.at < 20_000:
                 stamp, labels, value = self.samples[end]
+                late |= self.due(stamp) > stamp
                 series.setdefault(labels, []).append((stamp, value))
                 end += 1
             if end == self.at:
@@ -157,12 +157,13 @@ class Sender(threading.Thread):
                 continue
             if self.send(write_request(series)):
                 self.at = end
+                self.late_taken += late
             else:
                 self.retries += 1
                 time.sleep(0.1)
 
     def due(self, stamp):
-        return max(stamp, self.late[2]) if self.late and self.late[0] <= stamp < self.late[1] else stamp
+        return next((when for low, high, when in self.late if low <= stamp < high), stamp)
 
     def send(self, body):
         url = self.url()
@@ -193,7 +194,7 @@ def pushed(lab):
     clock = Clock(low, 600)
     services = []
     sender = Sender(samples_of(os.path.join(folder, "metrics.om")), clock,
-                    lambda: services[-1].url if services and services[-1].process.poll() is None else None, high)
+                    lambda: services[-1].url if services and services[-1].process.poll() is None else None)
     sender.start()
     kills, logged = 0, ""
     while True:
@@ -215,16 +216,9 @@ def pushed(lab):
             kills += 1
     sender.stop = True
     window = f"{units.format_time(low)},{units.format_time(high)}"
-    got = lab.export(["--db", database], window)
-    want = lab.export(["--openmetrics", os.path.join(folder, "metrics.om")], window, facts)
-    if got != want:
-        kept = tempfile.mkdtemp(prefix="gputally-e2e-")
-        for name, text in (("expected.csv", want), ("actual.csv", got)):
-            with open(os.path.join(kept, name), "wb") as file:
-                file.write(text)
-        old = set(want.splitlines())
-        raise Failed(f"after {kills} kills and {sender.retries} retries {len(got.splitlines())} rows against "
-                     f"{len(want.splitlines())}, {sum(row not in old for row in got.splitlines())} differ (kept in {kept})")
+    same(lab.export(["--db", database], window),
+         lab.export(["--openmetrics", os.path.join(folder, "metrics.om")], window, facts),
+         f"after {kills} kills and {sender.retries} retries")
     if not kills or not sender.retries:
         raise Failed(f"{kills} kills, {sender.retries} retries: nothing was tried")
 
@@ -238,7 +232,7 @@ def pushed_late(lab):
     samples = samples_of(os.path.join(folder, "metrics.om"))
     with Service(lab.binary, ["--config", path, *facts[2:]], lab.work, (clock.now(), clock.speed), name="late") as service:
         service.wait()
-        sender = Sender(samples, clock, lambda: service.url, high, (low + HOUR, low + 5 * HOUR // 2, low + 19 * HOUR // 4))
+        sender = Sender(samples, clock, lambda: service.url, [(low + HOUR, low + 5 * HOUR // 2, low + 19 * HOUR // 4)])
         sender.start()
         service.until("the late samples", lambda: "booked again" in service.logged(), 60)
         service.until("the end of the fleet", lambda: watermark(service.logged()) >= high and
@@ -252,6 +246,60 @@ def pushed_late(lab):
     want = totals(lab.export(["--openmetrics", os.path.join(folder, "metrics.om")], window, facts))
     if got != want:
         raise Failed(f"{got}, in the file {want}")
+
+
+def pushed_late_killed(lab):
+    """Late samples that are acknowledged, and then a kill -9 before anything is booked again: the next service books
+    those hours again. The ledger is that of the file with the same samples, byte for byte."""
+    folder, facts, low, high = lab.fleet(lab.rng.choice(("whole", "gaps")), 6)
+    database = os.path.join(lab.work, "late-killed.db")
+    path = lab.config("late-killed.json", folder, database, [{"kind": "remote-write", "book": ""}])
+    clock = Clock(low, 600)
+    services, late = [], []
+    for begin in (1, 3):   # each within an hour, and told when that is closed
+        first = low + int(lab.rng.uniform(begin, begin + 0.4) * HOUR)
+        late.append((first, first + int(lab.rng.uniform(0.1, 0.5) * HOUR), first + int(lab.rng.uniform(2.5, 3) * HOUR)))
+    sender = Sender(samples_of(os.path.join(folder, "metrics.om")), clock,
+                    lambda: services[-1].url if services and services[-1].process.poll() is None else None, late)
+    sender.start()
+    seen, kills, logged = 0, 0, ""
+    while True:
+        with Service(lab.binary, ["--config", path, *facts[2:]], lab.work, (clock.now(), clock.speed),
+                     name=f"late-killed-{kills}") as service:
+            service.wait()
+            services.append(service)
+            until = time.monotonic() + 90
+            while sender.late_taken == seen and watermark(logged + service.logged()) < high:
+                if sender.refused or time.monotonic() > until:
+                    raise Failed(f"refused: {sender.refused}; {service.logged()[-1500:]}")
+                time.sleep(0.002)
+            if sender.late_taken == seen:
+                service.until("the last round", lambda: clock.now() > high + 5 * HOUR // 2)
+                service.end()
+                break
+            service.kill()
+            seen = sender.late_taken
+            logged += service.logged()
+            kills += 1
+    sender.stop = True
+    if seen < 2:
+        raise Failed(f"{seen} batches were late: nothing was tried")
+    window = f"{units.format_time(low)},{units.format_time(high)}"
+    same(lab.export(["--db", database], window),
+         lab.export(["--openmetrics", os.path.join(folder, "metrics.om")], window, facts), f"late samples, {kills} kills")
+
+
+def same(got, want, what):
+    """Two ledgers are one."""
+    if got == want:
+        return
+    kept = tempfile.mkdtemp(prefix="gputally-e2e-")
+    for name, text in (("expected.csv", want), ("actual.csv", got)):
+        with open(os.path.join(kept, name), "wb") as file:
+            file.write(text)
+    old = set(want.splitlines())
+    raise Failed(f"{what}: {len(got.splitlines())} rows against {len(want.splitlines())}, "
+                 f"{sum(row not in old for row in got.splitlines())} differ (kept in {kept})")
 
 
 def totals(text):
@@ -325,7 +373,7 @@ def scraped_with_kubernetes(lab):
     scraped(lab, kubernetes=True)
 
 
-CHECKS = (pushed, pushed_late, scraped, scraped_with_faults, scraped_with_kubernetes)
+CHECKS = (pushed, pushed_late, pushed_late_killed, scraped, scraped_with_faults, scraped_with_kubernetes)
 
 
 def main(argv=None):
