@@ -64,6 +64,9 @@ enum err flow_findings_json(struct flow *flow, struct strbuf *out, struct error 
  * error. */
 bool flow_findings_line(struct flow *flow, struct strbuf *out, struct error *err);
 enum err flow_doctor_json(struct flow *flow, struct strbuf *out, struct error *err);
+/* The idle scan as a picture, of the complete days before the window's end. */
+enum err flow_idle_days_json(struct flow *flow, struct span window, struct strbuf *out,
+                             struct error *err);
 /* The query of --by (team where it was not given) and --filter over the window. */
 enum err flow_query(const struct flow *flow, struct query *ret, struct error *err);
 /* --output; table where it was not given. */

@@ -17,10 +17,11 @@
 #define CUBE_ROWS_MAX 20000
 #define FLEET_HOURS_MAX (62 * 24) /* a picture of more is not drawn in a file */
 
-enum block { META, TITLE, REPORTS, PREVIOUS, CUBES, FINDINGS, DOCTOR, FLEET, BLOCK_COUNT };
+enum block { META, TITLE, REPORTS, PREVIOUS, CUBES, FINDINGS, IDLE, DOCTOR, FLEET, BLOCK_COUNT };
 static const char *const block_names[BLOCK_COUNT] = {
-    [META] = "meta",   [TITLE] = "title",       [REPORTS] = "report", [PREVIOUS] = "previous",
-    [CUBES] = "cubes", [FINDINGS] = "findings", [DOCTOR] = "doctor",  [FLEET] = "fleet",
+    [META] = "meta",         [TITLE] = "title",   [REPORTS] = "report",
+    [PREVIOUS] = "previous", [CUBES] = "cubes",   [FINDINGS] = "findings",
+    [IDLE] = "idle",         [DOCTOR] = "doctor", [FLEET] = "fleet",
 };
 
 struct page {
@@ -148,6 +149,16 @@ static void add_title(struct page *page)
     strbuf_addc(out, '"');
 }
 
+/* Where no window was asked for, "idle since" goes back as far as the ledger does: what the command
+ * says, too. */
+static enum err add_idle(struct page *page, struct span extent, struct error *err)
+{
+    struct span window = page->query.window;
+    if (!page->flow->window_given && extent.from < window.from)
+        window.from = extent.from;
+    return flow_idle_days_json(page->flow, window, &page->blocks[IDLE], err);
+}
+
 static enum err fill(struct page *page, bool *ret_incomplete, struct error *err)
 {
     struct flow *flow = page->flow;
@@ -165,6 +176,8 @@ static enum err fill(struct page *page, bool *ret_incomplete, struct error *err)
         code = add_cubes(page, err);
     if (code == ERR_OK)
         code = flow_findings_json(flow, &page->blocks[FINDINGS], err);
+    if (code == ERR_OK)
+        code = add_idle(page, extent, err);
     if (code == ERR_OK)
         code = flow_doctor_json(flow, &page->blocks[DOCTOR], err);
     if (code == ERR_OK && window.to - window.from <= FLEET_HOURS_MAX * HOUR_MS)

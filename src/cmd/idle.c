@@ -117,6 +117,32 @@ static enum err run(struct flow *flow, size_t *ret_findings, struct error *err)
     return code;
 }
 
+/* The days before the window's end, and since when things stand still as far as the store goes. */
+enum err flow_idle_days_json(struct flow *flow, struct span window, struct strbuf *out,
+                             struct error *err)
+{
+    struct idle_settings settings = flow->config->idle;
+    struct view *view = NULL;
+    struct view_options options = {.window = window,
+                                   .days = settings.days,
+                                   .tz = flow->tz,
+                                   .limits = flow->config->power_limits,
+                                   .limits_n = flow->config->power_limits_n,
+                                   .prices = flow->config->prices};
+    enum err code = view_read(flow->store, &options, &view, err);
+    if (code == ERR_OK) {
+        struct idle_scan *scan = idle_scan_new(view, &settings, flow->config->settings.gap_ms);
+        struct idle_report report = {.scan = scan,
+                                     .tz = flow->tz,
+                                     .currency = flow->currency,
+                                     .power_auto = settings.power_auto};
+        idle_days_json(&report, out);
+        idle_scan_free(scan);
+    }
+    view_free(view);
+    return code;
+}
+
 int cmd_idle(const struct options *options)
 {
     struct flow flow;

@@ -20,6 +20,13 @@ struct idle_report {
  * (docs/formats.md). */
 void idle_report_render(const struct idle_report *report, enum report_format format,
                         struct strbuf *out);
+/* GPUs and days as a picture, for a page (docs/api.md, /api/v1/idle/days): a letter for each day,
+ *
+ *     I idle  P idle by what could be checked  U in use  N not enough data  . was not there
+ *
+ * and the day's means beside it. A node's own letters are of its CPU and network; - neither is
+ * known. */
+void idle_days_json(const struct idle_report *report, struct strbuf *out);
 /* How many findings the table has: idle nodes and GPUs, long stretches, CPU work on GPU nodes. */
 size_t idle_report_findings(const struct idle_scan *scan);
 

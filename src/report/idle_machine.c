@@ -9,7 +9,7 @@
 
 #define IDLE_SCHEMA "gputally.idle/1"
 
-static void add_name(struct strbuf *out, const struct view *view, name_t name)
+void idle_json_name(struct strbuf *out, const struct view *view, name_t name)
 {
     struct str text = names_text(view->names, name);
     if (!text.n) {
@@ -36,7 +36,7 @@ static void add_percent(struct strbuf *out, int64_t ratio)
         text_nano_plain(out, (wide_t)ratio * 100);
 }
 
-static void add_unchecked(struct strbuf *out, const struct idle_device *device)
+void idle_json_unchecked(struct strbuf *out, const struct idle_device *device)
 {
     const char *comma = "";
     strbuf_add(out, STR("\"unchecked\": ["));
@@ -128,15 +128,15 @@ static void add_device(struct strbuf *out, const struct idle_report *report,
 {
     const struct view *view = report->scan->view;
     strbuf_add(out, STR("    {\"cluster\": "));
-    add_name(out, view, device->device->cluster);
+    idle_json_name(out, view, device->device->cluster);
     strbuf_add(out, STR(", \"node\": "));
-    add_name(out, view, device->device->node);
+    idle_json_name(out, view, device->device->node);
     strbuf_add(out, STR(", \"gpu\": "));
-    add_name(out, view, device->device->device);
+    idle_json_name(out, view, device->device->device);
     strbuf_add(out, STR(", \"model\": "));
-    add_name(out, view, device->device->model);
+    idle_json_name(out, view, device->device->model);
     strbuf_addf(out, ", \"verdict\": \"%s\", ", idle_verdict_words[device->verdict]);
-    add_unchecked(out, device);
+    idle_json_unchecked(out, device);
     strbuf_add(out, STR(", \"power_below_percent\": "));
     add_percent(out, device->power_below);
     strbuf_add(out, STR(", "));
@@ -212,17 +212,17 @@ static void add_cpu_bound(struct strbuf *out, const struct idle_cpu_bound *bound
     }
 }
 
-static void add_node_head(struct strbuf *out, const struct idle_report *report,
-                          const struct idle_node *node)
+void idle_json_node_head(struct strbuf *out, const struct idle_report *report,
+                         const struct idle_node *node)
 {
     const struct view *view = report->scan->view;
     const char *comma = "";
-    strbuf_add(out, STR("    {\"cluster\": "));
-    add_name(out, view, node->node->cluster);
+    strbuf_add(out, STR("\"cluster\": "));
+    idle_json_name(out, view, node->node->cluster);
     strbuf_add(out, STR(", \"node\": "));
-    add_name(out, view, node->node->node);
+    idle_json_name(out, view, node->node->node);
     strbuf_add(out, STR(", \"instance_type\": "));
-    add_name(out, view, node->node->instance_type);
+    idle_json_name(out, view, node->node->instance_type);
     strbuf_addf(out,
                 ", \"capacity_type\": \"%s\", \"gpus\": %zu, \"verdict\": \"%s\", \"unchecked\": [",
                 capacity_type_words[node->node->capacity], node->devices_n,
@@ -238,7 +238,8 @@ static void add_node_head(struct strbuf *out, const struct idle_report *report,
 static void add_node(struct strbuf *out, const struct idle_report *report,
                      const struct idle_node *node)
 {
-    add_node_head(out, report, node);
+    strbuf_add(out, STR("    {"));
+    idle_json_node_head(out, report, node);
     add_since(out, &node->since);
     strbuf_add(out, STR(", "));
     add_streaks(out, &node->longest, &node->recent);
@@ -257,7 +258,7 @@ static void add_floors(struct strbuf *out, const struct idle_scan *scan)
     strbuf_add(out, STR("  \"idle_floor\": ["));
     for (size_t i = 0; i < scan->floors_n; i++) {
         strbuf_add(out, str_of(i ? ", {\"model\": " : "{\"model\": "));
-        add_name(out, scan->view, scan->floors[i].model);
+        idle_json_name(out, scan->view, scan->floors[i].model);
         strbuf_add(out, STR(", \"percent\": "));
         add_percent(out, scan->floors[i].ratio);
         strbuf_addf(out, ", \"samples\": %lld}", (long long)scan->floors[i].samples);
@@ -265,15 +266,14 @@ static void add_floors(struct strbuf *out, const struct idle_scan *scan)
     strbuf_add(out, STR("],\n"));
 }
 
-void idle_report_json(const struct idle_report *report, struct strbuf *out)
+void idle_json_head(struct strbuf *out, const struct idle_report *report)
 {
-    const struct idle_scan *scan = report->scan;
-    const struct view *view = scan->view;
-    strbuf_add(out, STR("{\n  \"schema\": \"" IDLE_SCHEMA "\",\n  \"from\": "));
+    const struct view *view = report->scan->view;
+    strbuf_add(out, STR("\"from\": "));
     add_time(out, view->days_n ? view->days[0].from : view->window.from);
     strbuf_add(out, STR(", \"to\": "));
     add_time(out, view->days_n ? view->days[view->days_n - 1].to : view->window.to);
-    strbuf_addf(out, ", \"days\": %zu, \"tz\": \"", view->days_n);
+    strbuf_add(out, STR(", \"tz\": \""));
     text_json(out, str_of(report->tz ? report->tz : "UTC"));
     strbuf_add(out, STR("\", \"currency\": \""));
     text_json(out, str_of(report->currency));
@@ -283,7 +283,15 @@ void idle_report_json(const struct idle_report *report, struct strbuf *out)
                 "\"network_below_bytes\": 30000000, \"finding_hours\": 72, "
                 "\"finding_observed_percent\": 90},\n",
                 report->power_auto ? "auto" : "fixed");
-    add_floors(out, scan);
+    add_floors(out, report->scan);
+}
+
+void idle_report_json(const struct idle_report *report, struct strbuf *out)
+{
+    const struct idle_scan *scan = report->scan;
+    strbuf_addf(out, "{\n  \"schema\": \"" IDLE_SCHEMA "\",\n  \"days\": %zu, ",
+                scan->view->days_n);
+    idle_json_head(out, report);
     strbuf_add(out, STR("  \"nodes\": [\n"));
     for (size_t i = 0; i < scan->nodes_n; i++) {
         add_node(out, report, &scan->nodes[i]);

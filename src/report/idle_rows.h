@@ -29,6 +29,14 @@ size_t idle_cpu_nodes(const struct idle_scan *scan);
 void idle_cpu_text(const struct idle_report *report, struct strbuf *out);
 void idle_cpu_markdown(const struct idle_report *report, struct strbuf *out);
 
+/* idle_machine.c: parts of the JSON that both documents have: a name or null; "unchecked": [...];
+ * the fields that a node and the whole begin with, and a comma. */
+void idle_json_name(struct strbuf *out, const struct view *view, name_t name);
+void idle_json_unchecked(struct strbuf *out, const struct idle_device *device);
+void idle_json_node_head(struct strbuf *out, const struct idle_report *report,
+                         const struct idle_node *node);
+void idle_json_head(struct strbuf *out, const struct idle_report *report);
+
 void idle_report_json(const struct idle_report *report, struct strbuf *out);
 void idle_report_csv(const struct idle_report *report, struct strbuf *out);
 

@@ -27,6 +27,12 @@ static const struct api_parameter allocation_parameters[] = {
     {0},
 };
 
+static const struct api_parameter idle_parameters[] = {
+    {"days", false, "complete days that are judged; 7"},
+    {"power", false, "auto, or a share of the power limit: 15%"},
+    {0},
+};
+
 const struct api_endpoint api_endpoints[] = {
     {
         .pattern = "/api/v1/meta",
@@ -76,11 +82,20 @@ const struct api_endpoint api_endpoints[] = {
         .summary = "the idle scan; as gputally idle --output json prints it",
         .schema = "Idle",
         .takes = TAKES_WINDOW,
-        .parameters = PARAMETERS({"days", false, "complete days that are judged; 7"},
-                                 {"power", false, "auto, or a share of the power limit: 15%"}),
+        .parameters = idle_parameters,
         .cached = true,
         .unviewed = true,
         .write = api_idle,
+    },
+    {
+        .pattern = "/api/v1/idle/days",
+        .summary = "the idle scan as a picture: a letter and the means for every GPU and day",
+        .schema = "IdleDays",
+        .takes = TAKES_WINDOW,
+        .parameters = idle_parameters,
+        .cached = true,
+        .unviewed = true,
+        .write = api_idle_days,
     },
     {
         .pattern = "/api/v1/doctor",

@@ -1,4 +1,4 @@
-/* /findings, /explain, /idle, /doctor: what the commands of these names print. */
+/* /findings, /explain, /idle, /idle/days, /doctor: what the commands of these names print. */
 #include <stdlib.h>
 
 #include "insight/exempt.h"
@@ -133,7 +133,8 @@ static enum err read_power(struct str text, struct idle_settings *ret, struct er
     return ERR_OK;
 }
 
-enum err api_idle(struct api_call *call, struct strbuf *out, struct error *err)
+static enum err scan_idle(struct api_call *call, bool as_days, struct strbuf *out,
+                          struct error *err)
 {
     const struct config *config = call->settings->config;
     struct idle_settings settings = config->idle;
@@ -160,11 +161,24 @@ enum err api_idle(struct api_call *call, struct strbuf *out, struct error *err)
                                      .tz = call->tz,
                                      .currency = call->settings->currency,
                                      .power_auto = settings.power_auto};
-        idle_report_render(&report, REPORT_JSON, out);
+        if (as_days)
+            idle_days_json(&report, out);
+        else
+            idle_report_render(&report, REPORT_JSON, out);
         idle_scan_free(scan);
     }
     view_free(view);
     return code;
+}
+
+enum err api_idle(struct api_call *call, struct strbuf *out, struct error *err)
+{
+    return scan_idle(call, false, out, err);
+}
+
+enum err api_idle_days(struct api_call *call, struct strbuf *out, struct error *err)
+{
+    return scan_idle(call, true, out, err);
 }
 
 /* ---- doctor ---- */

@@ -148,6 +148,7 @@ enum err api_report(struct api_call *call, struct strbuf *out, struct error *err
 enum err api_findings(struct api_call *call, struct strbuf *out, struct error *err);
 enum err api_explain(struct api_call *call, struct strbuf *out, struct error *err);
 enum err api_idle(struct api_call *call, struct strbuf *out, struct error *err);
+enum err api_idle_days(struct api_call *call, struct strbuf *out, struct error *err);
 enum err api_doctor(struct api_call *call, struct strbuf *out, struct error *err);
 enum err api_diff(struct api_call *call, struct strbuf *out, struct error *err);
 enum err api_fleet(struct api_call *call, struct strbuf *out, struct error *err);

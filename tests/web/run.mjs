@@ -38,6 +38,7 @@ async function all() {
     room.run("demo", "--gpus", "64", "--days", "14", "--end", END, "--db", "demo.db");
     const report = JSON.parse(room.run("report", "--db", "demo.db", "--output", "json"));
     const findings = JSON.parse(room.run("recommend", "--db", "demo.db", "--output", "json"));
+    const idle = JSON.parse(room.run("idle", "--db", "demo.db", "--output", "json"));
     const file = room.html("report.html", "--db", "demo.db");
     const served = await room.serve("--db", "demo.db");
     await room.browse();
@@ -50,6 +51,7 @@ async function all() {
         await test(`${home}: filters, sort and keys are in the address and survive a reload and back`, () => addresses(url));
         await test(`${home}: by keyboard alone`, () => keyboard(url));
         await test(`${home}: findings open, filter, and have something to copy`, () => findingsView(url, findings));
+        await test(`${home}: the idle scan says what the command says, as a picture and as a table`, () => idleView(url, idle));
         await test(`${home}: the fleet's picture has its cursor, its day and its table`, () => fleet(url));
         await test(`${home}: tables are saved as CSV`, () => csv(url, report));
     }
@@ -86,7 +88,7 @@ async function overview(url, report, findings) {
 function views() {
     return {
         overview: "#/overview", explore: "#/explore?by=team", workloads: "#/explore?by=namespace,workload&filter=team=search&sort=-cost", days: "#/explore?by=day",
-    fleet: "#/fleet", day: "#/fleet?day=2026-11-26&rows=18", findings: "#/findings", trust: "#/trust",
+    fleet: "#/fleet", day: "#/fleet?day=2026-11-26&rows=18", findings: "#/findings", idle: "#/idle", idleall: "#/idle?verdict=all", trust: "#/trust",
     node: "#/node/h100-01", workload: "#/workload/Deployment%2Franker?filter=namespace=search", team: "#/team/research", unknown: "#/nothing", gone: "#/node/not-there",
     };
 }
@@ -259,6 +261,38 @@ async function findingsView(url, findings) {
     await page.context().close();
 }
 
+async function idleView(url, idle) {
+    const page = await room.page();
+    await open(page, url + "#/findings");
+    await page.click('.tabs a:has-text("Idle scan")');
+    await settled(page);
+    check("it has an address", page.url().includes("#/idle"), page.url());
+    same("under Findings", await page.$$eval('nav[aria-label="Views"] [aria-current]', (all) => all.map((e) => e.textContent)), ["Findings"]);
+    const verdicts = (word) => idle.devices.filter((d) => d.verdict === word).length;
+    same("counts by verdict", (await texts(page, ".figures .value")).slice(0, 4),
+        ["idle", "partly idle", "not idle", "not enough data"].map((w) => `${verdicts(w)} GPU${verdicts(w) === 1 ? "" : "s"}`));
+    const still = idle.devices.filter((d) => d.verdict === "idle" || d.verdict === "partly idle" || d.idle_since?.finding);
+    check("something stands still", still.length > 0);
+    same("its GPUs are the command's", (await texts(page, ".idle-picture a.idle-name")).sort(), still.map((d) => d.gpu).sort());
+    // the letters of a GPU are its days: a day with enough data is idle where no threshold failed
+    const gpu = still[0], letter = (d) => !d.sufficient ? "not enough data" : d.failed ? "not idle" : Object.values(d.checks).includes("unchecked") ? "as far as could be checked" : "idle";
+    const row = (await texts(page, `.idle-picture li:has(> a:has-text("${gpu.gpu}")) title`));
+    same("a cell a day", row.length, gpu.days.length);
+    gpu.days.forEach((d, i) => check(`day ${d.day}`, row[i].startsWith(d.day) && row[i].includes(letter(d)), row[i]));
+    check("what is unchecked is named", (await texts(page, ".warning-line")).some((t) => t.includes("CPU of 10 nodes") && t.includes("network of 10 nodes")), await texts(page, ".warning-line"));
+    await page.getByLabel("Verdict", { exact: true }).selectOption("all");
+    await settled(page);
+    check("the verdict is in the address", page.url().includes("verdict=all"), page.url());
+    await page.click('button:has-text("Show as table")');
+    same("the table has every GPU", (await page.$$('[aria-label="Idle scan"] tbody tr')).length, idle.devices.length);
+    same("and no violations", await violations(page), []);
+    await page.reload();
+    await settled(page);
+    same("which a reload keeps", (await page.$$(".idle-picture a.idle-name")).length, idle.devices.length);
+    same("nothing went wrong", page.wrong, []);
+    await page.context().close();
+}
+
 async function fleet(url) {
     const page = await room.page();
     await open(page, url + "#/fleet");
@@ -384,7 +418,7 @@ async function hostile() {
         for (const width of home === "file" ? [360] : [360, 1280]) {
             const page = await room.page({ viewport: { width, height: 900 }, acceptDownloads: true });
             const seen = new Set();
-            for (const hash of ["#/overview", "#/explore?by=namespace", "#/explore?by=workload", "#/explore?by=pod", "#/explore?by=node", "#/explore?by=gpu", "#/explore?by=model", "#/fleet", "#/findings", "#/trust"]) {
+            for (const hash of ["#/overview", "#/explore?by=namespace", "#/explore?by=workload", "#/explore?by=pod", "#/explore?by=node", "#/explore?by=gpu", "#/explore?by=model", "#/fleet", "#/findings", "#/idle?verdict=all", "#/trust"]) {
                 await open(page, url + hash);
                 check(`${home} ${hash}: no name ran`, (await page.evaluate(() => window.broken)) === undefined);
                 check(`${home} ${hash} at ${width} px does not scroll sideways`, (await overflow(page)) <= 0, await overflow(page));

@@ -12,6 +12,7 @@ import { Detail } from "./views/detail";
 import { Explore } from "./views/explore";
 import { FindingsView } from "./views/findings";
 import { FleetView } from "./views/fleet";
+import { IdleView } from "./views/idle";
 import { Overview } from "./views/overview";
 import { Trust } from "./views/trust";
 import "./style.css";
@@ -25,6 +26,8 @@ const VIEWS: { id: string; title: string; show: () => preact.JSX.Element }[] = [
     { id: "findings", title: "Findings", show: FindingsView },
     { id: "trust", title: "Trust", show: Trust },
 ];
+/** Views under another's word: the idle scan is one of the findings. */
+const UNDER: Record<string, { of: string; title: string; show: () => preact.JSX.Element }> = { idle: { of: "findings", title: "Idle scan", show: IdleView } };
 const PAGES = ["workload", "node", "gpu", "team"];
 
 const WINDOWS = [
@@ -102,7 +105,8 @@ function Shell({ meta, route, go, theme, setTheme, shade }: {
     meta: Meta; route: Route; go: Page["go"]; theme: Theme; setTheme: (t: Theme) => void; shade: string;
 }) {
     const page = useMemo<Page>(() => ({ source, route, meta, go, theme: shade }), [route, meta, shade]);
-    const view = VIEWS.find((v) => v.id === route.view);
+    const view = UNDER[route.view] ?? VIEWS.find((v) => v.id === route.view);
+    const word = UNDER[route.view]?.of ?? route.view;
     const Show = view?.show ?? (PAGES.includes(route.view) ? Detail : null);
     const zone = zoneOf(page);
     useEffect(() => {
@@ -120,7 +124,7 @@ function Shell({ meta, route, go, theme, setTheme, shade }: {
                 </a>
                 <nav aria-label="Views">
                     {VIEWS.map((v) => (
-                        <a key={v.id} href={link(route, { view: v.id })} aria-current={v.id === route.view ? "page" : undefined}>{v.title}</a>
+                        <a key={v.id} href={link(route, { view: v.id })} aria-current={v.id === route.view ? "page" : v.id === word ? "true" : undefined}>{v.title}</a>
                     ))}
                 </nav>
                 <div class="settings">

@@ -47,6 +47,21 @@ export interface Check {
 }
 export interface Doctor { counts: Record<string, number>; checks: Check[]; currency: string }
 
+export interface IdleSince { from: string; hours: number; observed_hours: number; cost: string | null; finding: boolean }
+interface Idles { verdict: string; unchecked: string[]; days: string; idle_since: IdleSince | null; longest_idle_hours: number | null; last_3h: string }
+export interface IdleGpu extends Idles {
+    gpu: string; model: string | null; util: (number | null)[]; memory: (number | null)[]; power: (number | null)[]; power_below: number; held: number | null;
+}
+export interface IdleNode extends Idles {
+    cluster: string | null; node: string; instance_type: string | null; gpus: number; cpu_bound: boolean;
+    cpu_peak: (number | null)[]; network_bytes: (number | null)[]; devices: IdleGpu[];
+}
+export interface IdleDays {
+    from: string; to: string; tz: string; currency: string; days: string[]; nodes: IdleNode[];
+    thresholds: Record<string, number> & { power: any };
+    idle_floor: { model: string; percent: number; samples: number }[];
+}
+
 export interface FleetGpu {
     device: string; model: string | null; hours: string; use: string;
     runs?: number[]; // triples: first hour, hours, index of holders
@@ -79,6 +94,7 @@ export interface Source {
     previous(q: Question, of: Report): Promise<Report | null>;
     findings(q: Question): Promise<Findings | null>;
     doctor(q: Question): Promise<Doctor | null>;
+    idle(q: Question): Promise<IdleDays | null>;
     fleet(q: Question): Promise<Fleet | null>;
     cell(device: string, hour: string): Promise<CellHolder[] | null>;
     explain(q: Question, of: string): Promise<string | null>;
@@ -179,6 +195,7 @@ class Server implements Source {
     }
     findings = (q: Question) => this.get(this.path("findings", this.window(q)));
     doctor = (q: Question) => this.get(this.path("doctor", this.window(q)));
+    idle = (q: Question) => this.get(this.path("idle/days", this.window(q)));
     fleet = (q: Question) => this.get(this.path("fleet", this.window(q)));
     cell = (device: string, hour: string) => this.get("fleet/cell?" + new URLSearchParams({ device, hour }));
     async explain(q: Question, of: string) {
@@ -217,6 +234,7 @@ interface Block {
     cubes: Cube[];
     findings: Findings | null;
     doctor: Doctor | null;
+    idle: IdleDays | null;
     fleet: Fleet | null;
 }
 
@@ -244,6 +262,7 @@ class File implements Source {
     }
     findings = async () => this.block.findings;
     doctor = async () => this.block.doctor;
+    idle = async () => this.block.idle;
     fleet = async () => this.block.fleet;
     cell = async () => null;
     explain = async () => null;

@@ -7,6 +7,8 @@ import { ask, cubeFor, filterTest } from "../src/cube";
 import * as format from "../src/format";
 import { sum, readReport, Figures } from "../src/model";
 import { cellAt, dayRange, digit, halve, picture, pixels, quantile, seriesOf, stretches } from "../src/picture";
+import type { IdleDays, IdleGpu, IdleNode } from "../src/data";
+import { countsOf, daysWords, highest, rowsOf, uncheckedOf } from "../src/idle";
 import { filterOf, format as address, globMatches, HOME, parse, splitFilter } from "../src/route";
 import { sorted } from "../src/ui/table";
 import { squarify, efficiencyStep } from "../src/ui/treemap";
@@ -234,4 +236,43 @@ test("a click goes down to what is not fixed yet", () => {
     assert.equal(nextKey(["team"], ["workload"]), "pod");
     assert.equal(nextKey(["node"], ["node"]), "gpu");
     assert.equal(nextKey(["container"], ["pod", "gpu", "workload"]), null);
+});
+
+// ---- the idle scan -----------------------------------------------------------------------------------
+
+const idleGpu = (gpu: string, verdict: string, days: string, cost: string | null = null, finding = false): IdleGpu => ({
+    gpu, verdict, days, model: "H100", unchecked: days.includes("P") ? ["power"] : [], util: [...days].map(() => 1), memory: [...days].map(() => 2), power: [...days].map(() => null),
+    power_below: 15, held: 0, longest_idle_hours: null, last_3h: "busy",
+    idle_since: cost === null ? null : { from: "2026-11-20T00:00:00Z", hours: 240, observed_hours: 240, cost, finding },
+});
+const idleNode = (node: string, verdict: string, devices: IdleGpu[]): IdleNode => ({
+    node, verdict, devices, cluster: null, instance_type: null, gpus: devices.length, cpu_bound: false, unchecked: ["cpu"], days: "--",
+    cpu_peak: [null, null], network_bytes: [null, null], idle_since: null, longest_idle_hours: null, last_3h: "busy",
+});
+const idleScan = {
+    days: ["2026-11-28", "2026-11-29"],
+    nodes: [
+        idleNode("a", "not idle", [idleGpu("a0", "not idle", "UU"), idleGpu("a1", "partly idle", "IP", "900", true)]),
+        idleNode("b", "idle", [idleGpu("b0", "idle", "II", "10", true)]),
+        idleNode("c", "not idle", [idleGpu("c0", "not idle", "IU", "50", true), idleGpu("c1", "not enough data", "NI")]),
+    ],
+} as unknown as IdleDays;
+
+test("what stands still is shown whole nodes first, then by money; other verdicts when they are asked for", () => {
+    assert.deepEqual(rowsOf(idleScan, "").map((r) => r.gpu.gpu), ["b0", "a1", "c0"]); // c0: not idle by memory, still for days
+    assert.deepEqual(rowsOf(idleScan, "not idle").map((r) => r.gpu.gpu), ["c0", "a0"]);
+    assert.deepEqual(rowsOf(idleScan, "not enough data").map((r) => r.gpu.gpu), ["c1"]);
+    assert.equal(rowsOf(idleScan, "all").length, 5);
+});
+
+test("verdicts are counted, and what stands still has its money", () => {
+    assert.deepEqual(countsOf(idleScan), { gpus: 5, idle: 1, partly: 1, not: 2, unknown: 1, nodes: 1, still: 3, stillCost: 960 });
+    assert.deepEqual(uncheckedOf(idleScan), ["CPU of 3 nodes", "power of 1 GPU"]);
+});
+
+test("the highest day counts only days with enough data", () => {
+    assert.equal(highest([3, 9, 5], "INU"), 5);
+    assert.equal(highest([null, 9], "IN"), null);
+    assert.equal(daysWords("IIU"), "idle on 2 days, not idle on 1 day");
+    assert.equal(daysWords("UI", true), "at work on 1 day, quiet on 1 day");
 });

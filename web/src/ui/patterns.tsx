@@ -27,6 +27,10 @@ export const Patterns = () => (
                     {LINES[c.pattern] && <path d={LINES[c.pattern]} class={`texture ${colourClass(c)}`} fill="none" />}
                 </pattern>
             ))}
+            <pattern id={patternId("idle_part")} width="8" height="8" patternUnits="userSpaceOnUse">
+                <rect width="8" height="8" class="fill cat-idle-part" />
+                <path d={LINES.upright} class="texture cat-idle-part" fill="none" />
+            </pattern>
         </defs>
     </svg>
 );

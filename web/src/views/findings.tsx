@@ -155,6 +155,17 @@ function Item({ f, currency, open, rank, places }: { f: Finding; currency: strin
     );
 }
 
+/** Actions, and the scan that some of them rest on: two views under one word of the navigation. */
+export function FindingTabs() {
+    const { route } = usePage();
+    return (
+        <nav class="tabs" aria-label="Findings">
+            {[["findings", "What to do"], ["idle", "Idle scan"]].map(([view, words]) =>
+                <a key={view} href={link(route, { view })} aria-current={route.view === view ? "page" : undefined}>{words}</a>)}
+        </nav>
+    );
+}
+
 export function FindingsView() {
     const page = usePage();
     const q = question(page, [], []);
@@ -166,6 +177,7 @@ export function FindingsView() {
     return (
         <>
             <h1>Findings</h1>
+            <FindingTabs />
             <Await answer={answer} what="findings">
                 {(found) => {
                     const { currency } = found;
