@@ -11,6 +11,7 @@
 #define BAR_CELLS 8
 #define HEAD_LINES 4                  /* above the rows: title, sums, an empty line, headings */
 #define PRICE_MAX (NANO * 1000000000) /* an hour */
+#define OLD_MS (5 * 60 * 1000)        /* of samples: what is older is not "now" */
 #define TITLE_COLUMNS 100             /* from here on there is room for the server's address */
 #define GIB (INT64_C(1) << 30)
 
@@ -77,7 +78,10 @@ static void read_gpu(struct top_list *list, const json_t *from)
                           .power_w = number_in(from, "power_w", 1),
                           .price_hour = price_in(from),
                           .idle_since = time_in(from, "idle_since"),
-                          .at = time_in(from, "at")};
+                          .at = time_in(from, "at"),
+                          .of_hour = str_eq(text_in(list, from, "basis"), STR("hour"))};
+    if (!gpu.workload.n) /* its first hour is not booked yet */
+        gpu.workload = text_in(list, holder, "pod");
     mem_push(list->gpus, list->n, list->room, gpu);
 }
 
@@ -190,8 +194,14 @@ static bool has_part(struct str text, struct str part)
     return part.n == 0 || (text.n >= part.n && memmem(text.p, text.n, part.p, part.n));
 }
 
+/* team=NAME: all of that team and nothing else; "free" is nobody's. */
 static bool is_shown(const struct top_gpu *gpu, struct str filter)
 {
+    struct str head = STR("team=");
+    if (str_starts(filter, head)) {
+        struct str team = {filter.p + head.n, filter.n - head.n};
+        return str_eq(gpu->namespace.n ? gpu->team : STR("free"), team);
+    }
     return has_part(gpu->node, filter) || has_part(gpu->workload, filter) ||
            has_part(gpu->team, filter) || has_part(gpu->model, filter) ||
            has_part(gpu->namespace, filter);
@@ -205,12 +215,19 @@ static void cell(struct grid *grid, struct strbuf *text)
     strbuf_clear(text);
 }
 
-static void add_bar(struct strbuf *out, int64_t ratio)
+/* A terminal of 80 columns has room for what matters, not for where the node stands. */
+static bool is_narrow(const struct top_view *view)
+{
+    return view->columns && view->columns < TITLE_COLUMNS;
+}
+
+static void add_bar(struct strbuf *out, int64_t ratio, const struct top_view *view)
 {
     static const char *const parts[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
     if (ratio < 0)
         return;
-    int64_t eighths = (ratio * BAR_CELLS * 8 + NANO / 2) / NANO;
+    int64_t cells = is_narrow(view) ? BAR_CELLS / 2 : BAR_CELLS;
+    int64_t eighths = (ratio * cells * 8 + NANO / 2) / NANO;
     for (int64_t i = 0; i < eighths / 8; i++)
         strbuf_add(out, STR("█"));
     strbuf_add(out, str_of(parts[eighths % 8]));
@@ -231,12 +248,19 @@ static void add_since(struct strbuf *out, time_ms since, time_ms now)
         strbuf_addf(out, "%lld d %lld h", minutes / 1440, minutes / 60 % 24);
 }
 
+/* What is not of now any more has its age, in brackets, in place of the use. */
+static bool is_old(const struct top_gpu *gpu, const struct top_view *view)
+{
+    return !gpu->of_hour && gpu->at != TIME_MIN && view->now - gpu->at >= OLD_MS;
+}
+
 static void gpu_row(struct grid *grid, const struct top_gpu *gpu, const struct top_view *view)
 {
     struct strbuf text = {0};
     grid_row(grid, false);
-    strbuf_addf(&text, "%.*s%s%.*s", STR_ARG(gpu->cluster), gpu->cluster.n ? "/" : "",
-                STR_ARG(gpu->node));
+    if (gpu->cluster.n && !is_narrow(view))
+        strbuf_addf(&text, "%.*s/", STR_ARG(gpu->cluster));
+    strbuf_add(&text, gpu->node);
     cell(grid, &text);
     strbuf_addf(&text, "%d", gpu->index);
     cell(grid, &text);
@@ -247,9 +271,16 @@ static void gpu_row(struct grid *grid, const struct top_gpu *gpu, const struct t
     cell(grid, &text);
     strbuf_add(&text, gpu->team);
     cell(grid, &text);
-    add_bar(&text, use_of(gpu));
+    bool old = is_old(gpu, view);
+    if (old) {
+        strbuf_addc(&text, '(');
+        add_since(&text, gpu->at, view->now);
+        strbuf_addc(&text, ')');
+    } else {
+        add_bar(&text, use_of(gpu), view);
+    }
     cell(grid, &text);
-    if (use_of(gpu) >= 0)
+    if (use_of(gpu) >= 0 && !old)
         text_percent(&text, use_of(gpu), 0);
     cell(grid, &text);
     if (gpu->memory_used >= 0)
@@ -368,7 +399,7 @@ static size_t show_teams(const struct top_list *list, const struct top_view *vie
         grid_cell(grid, team->name);
         strbuf_addf(&text, "%zu", team->gpus);
         cell(grid, &text);
-        add_bar(&text, use);
+        add_bar(&text, use, view);
         cell(grid, &text);
         if (use >= 0)
             text_percent(&text, use, 0);
@@ -399,6 +430,37 @@ static void add_clipped(struct strbuf *out, const struct strbuf *line, size_t co
     strbuf_release(&clean);
 }
 
+/* How old what is shown is: of samples the newest, since a GPU that is silent says so in its row.
+ */
+static void add_age(const struct top_list *list, const struct top_view *view, struct strbuf *out)
+{
+    time_ms newest = TIME_MIN, hour = TIME_MIN;
+    size_t hours = 0;
+    for (size_t i = 0; i < list->n; i++) {
+        const struct top_gpu *gpu = &list->gpus[i];
+        time_ms *to = gpu->of_hour ? &hour : &newest;
+        *to = gpu->at > *to ? gpu->at : *to;
+        hours += gpu->of_hour;
+    }
+    if (newest != TIME_MIN && view->now >= newest) {
+        time_ms age = view->now - newest;
+        strbuf_add(out, STR(" · "));
+        if (age < 60000)
+            strbuf_addf(out, "%lld s", (long long)(age / 1000));
+        else
+            add_since(out, newest, view->now);
+        strbuf_add(out, STR(" old"));
+    }
+    if (hours && hour != TIME_MIN) {
+        strbuf_add(out, STR(" · "));
+        if (hours < list->n)
+            strbuf_addf(out, "%zu of the ", hours);
+        strbuf_add(out, STR("hour up to "));
+        add_since(out, hour, view->now);
+        strbuf_add(out, STR(" ago"));
+    }
+}
+
 static void add_head(const struct top_list *list, const struct top_view *view, struct strbuf *out)
 {
     struct strbuf line = {0};
@@ -413,12 +475,15 @@ static void add_head(const struct top_list *list, const struct top_view *view, s
         if (gpu->namespace.n && is_idle(gpu))
             add_gpu(&idle_held, gpu);
     }
-    strbuf_add(&line, STR("gputally top"));
-    if (view->columns == 0 || view->columns >= TITLE_COLUMNS)
-        strbuf_addf(&line, " · %s", view->title);
-    strbuf_addf(&line, " · %zu GPUs on %zu nodes · ", list->n, nodes);
+    if (!is_narrow(view))
+        strbuf_addf(&line, "gputally top · %s · ", view->title);
+    strbuf_addf(&line, "%zu GPU%s on %zu node%s · ", list->n, list->n == 1 ? "" : "s", nodes,
+                nodes == 1 ? "" : "s");
     text_money(&line, all.price, 2, view->currency);
-    strbuf_addf(&line, " an hour · %s", time_format(view->now / 1000 * 1000, time));
+    strbuf_add(&line, STR(" an hour"));
+    add_age(list, view, &line);
+    if (!is_narrow(view))
+        strbuf_addf(&line, " · %s", time_format(view->now / 1000 * 1000, time));
     add_clipped(out, &line, view->columns);
     strbuf_clear(&line);
     if (view->trouble)
@@ -426,11 +491,11 @@ static void add_head(const struct top_list *list, const struct top_view *view, s
     else if (view->typing)
         strbuf_addf(&line, "filter: %.*s_", STR_ARG(view->filter));
     else
-        strbuf_addf(&line,
-                    "idle and held %zu · free %zu · by %s%s%.*s · keys: s sort, / filter, t "
-                    "teams, q quit",
-                    idle_held.gpus, free_n, view->teams ? "team" : top_sort_words[view->sort],
-                    view->filter.n ? " · filter " : "", STR_ARG(view->filter));
+        strbuf_addf(
+            &line, "idle and held %zu · free %zu · by %s%s%.*s%s", idle_held.gpus, free_n,
+            view->teams ? "team" : top_sort_words[view->sort], view->filter.n ? " · filter " : "",
+            STR_ARG(view->filter),
+            view->filter.n && is_narrow(view) ? "" : " · keys: s sort, / filter, t teams, q quit");
     add_clipped(out, &line, view->columns);
     strbuf_addc(out, '\n');
     strbuf_release(&line);

@@ -13,13 +13,15 @@
 /* A GPU. Absent: empty texts, -1, TIME_MIN. Texts live in the list's arena. */
 struct top_gpu {
     struct str cluster, node, device, model;
-    struct str namespace, workload, team; /* the holder; empty namespace: nobody */
+    struct str namespace, workload, team; /* the holder; empty namespace: nobody; workload: else the
+                                             pod */
     int64_t util, sm;                     /* 1e-9 */
     int64_t memory_used, memory_total;    /* bytes */
     int64_t power_w;
     money_t price_hour; /* -1 unpriced */
     time_ms idle_since, at;
-    int index; /* of its node, in order of device */
+    bool of_hour; /* means of the hour that ends at `at`; else values of samples */
+    int index;    /* of its node, in order of device */
 };
 struct top_list {
     struct top_gpu *gpus;
@@ -51,7 +53,7 @@ extern const char *const top_sort_words[TOP_SORTS];
 
 struct top_view {
     enum top_sort sort; /* largest first; by node in order of names */
-    struct str filter;  /* a part of node, workload, team or model; empty: all */
+    struct str filter;  /* a part of node, workload, team or model; team=NAME; empty: all */
     bool teams;         /* one row a team */
     size_t offset;      /* rows above the screen */
     size_t lines, columns;

@@ -5,6 +5,7 @@
  * older: an answer that is taken from the cache is of the current state or a later one. */
 #include <stdlib.h>
 
+#include "serve/gpu_books.h"
 #include "serve/metrics_impl.h"
 
 #define CACHE_BYTES ((size_t)64 << 20)
@@ -219,12 +220,6 @@ static enum err look(struct api_call *call, const struct api_endpoint *endpoint,
     return code;
 }
 
-/* What the service knows of GPUs changes between commits. */
-static bool is_cached(const struct api *api, const struct api_endpoint *endpoint)
-{
-    return endpoint->cached && !(endpoint->write == api_gpus && api->options.gpus);
-}
-
 static void compute(struct api_call *call, const struct api_endpoint *endpoint, struct str key)
 {
     struct api_worker *worker = call->request->worker;
@@ -249,7 +244,7 @@ static void compute(struct api_call *call, const struct api_endpoint *endpoint, 
         http_answer_failed(answer, &err);
         return;
     }
-    if (!is_cached(call->api, endpoint) || answer->status) {
+    if (!endpoint->cached || answer->status) {
         answer->body = out;
         return;
     }
@@ -282,7 +277,7 @@ static void handle(void *context, const struct http_request *request, struct htt
     call.generation = generation_now(api);
     struct strbuf key = {0};
     struct cached *cached = NULL;
-    if (is_cached(api, endpoint)) {
+    if (endpoint->cached) {
         write_key(&call, endpoint, &key);
         cached = cache_get(api->cache, strbuf_str(&key));
     }
@@ -312,6 +307,7 @@ enum err api_new(const struct api_options *options, bool missing_ok, struct api 
     api->watch_names = names_new();
     api->names = api_names_new();
     api->metrics = metrics_ledger_new();
+    api->gpu_books = gpu_books_new();
     openapi_document(&api->openapi);
     http_pack(strbuf_str(&api->openapi), &api->openapi_gzip);
     api->cache = cache_new(options->cache_bytes ? options->cache_bytes : CACHE_BYTES);
@@ -330,6 +326,7 @@ void api_free(struct api *api)
         return;
     cache_free(api->cache);
     metrics_ledger_free(api->metrics);
+    gpu_books_free(api->gpu_books);
     strbuf_release(&api->openapi);
     strbuf_release(&api->openapi_gzip);
     store_close(api->watch);

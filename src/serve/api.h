@@ -7,9 +7,9 @@
  * one state of it. Finished answers are kept under (generation of the ledger, what was asked, view)
  * in a cache with a cap.
  *
- * What the service knows beside the ledger (GPUs now, its own health) comes through the callbacks;
- * each may be NULL: then the ledger's last hour, or nothing, stands for it. Callbacks are made on
- * any thread of the server and must be quick. */
+ * What the service knows beside the ledger (GPUs now, its own health) comes by `live` and the
+ * callbacks; each may be NULL: then the ledger's last hour, or nothing, stands for it. Callbacks
+ * are made on any thread of the server and must be quick. */
 #ifndef GPUTALLY_SERVE_API_H
 #define GPUTALLY_SERVE_API_H
 
@@ -18,19 +18,6 @@
 #include "util/money.h"
 
 /* ---- what the service knows ---- */
-
-/* A GPU now. Texts are valid during the call. -1: not known. */
-struct gpu_now {
-    struct str cluster, node, device, model;
-    struct str namespace, pod, workload, team; /* holder; empty: nobody */
-    int64_t util, sm;                          /* 1e-9 */
-    int64_t memory_used, memory_total;         /* bytes */
-    int64_t power_mw;
-    money_t price_hour;
-    time_ms idle_since; /* TIME_MIN: works, or not known */
-    time_ms at;         /* the last sample */
-};
-typedef bool (*gpu_now_fn)(void *context, const struct gpu_now *gpu); /* false: stop */
 
 struct health_check {
     char name[64]; /* "database", "source prometheus http://…" */
@@ -77,13 +64,16 @@ struct api_settings {
     size_t metric_teams;   /* teams that /metrics tells apart; 0: 50. The rest is "other" */
 };
 
+struct live;
 struct api_options {
     const char *db;
     struct api_settings settings;
     size_t cache_bytes; /* 0: 64 MiB */
     void *context;      /* of what follows */
-    /* GPUs now; NULL: from the last hour of the ledger. Views are applied by the API. */
-    void (*gpus)(void *context, gpu_now_fn each, void *to);
+    /* GPUs now, as the newest samples say; NULL: from the last hour of the ledger. */
+    struct live *live;
+    void (*look)(
+        void *context); /* somebody looks at live: fetch what is newer; may wait a little */
     /* Fill at most room checks; returns how many. NULL: the database is the only one. */
     size_t (*checks)(void *context, struct health_check *ret, size_t room);
     void (*stats)(void *context, struct service_stats *ret);

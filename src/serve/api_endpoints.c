@@ -136,7 +136,6 @@ const struct api_endpoint api_endpoints[] = {
         .pattern = "/api/v1/gpus",
         .summary = "the GPUs now: who holds them and what they do",
         .schema = "Gpus",
-        .cached = true,
         .write = api_gpus,
     },
     {

@@ -56,6 +56,7 @@ struct api {
     atomic_ullong refused; /* requests without access */
     void *bindings;
     struct metrics_ledger *metrics;
+    struct gpu_books *gpu_books;
     struct strbuf openapi, openapi_gzip;
     time_ms began;
 };

@@ -492,10 +492,13 @@ void collector_write(struct collector *collector, struct str tenant,
              "nobody receives samples here: a source of kind remote-write is missing");
 }
 
-bool collector_is_live(const struct collector *collector)
+void collector_look(struct collector *collector, time_ms wait_ms)
 {
-    for (size_t i = 0; i < collector->books_n; i++)
-        if (!feed_is_live(collector->books[i].feed))
-            return false;
-    return collector->books_n > 0;
+    time_ms until = clock_monotonic() + wait_ms;
+    for (size_t i = 0; i < collector->books_n; i++) /* all are asked at once */
+        feed_look(collector->books[i].feed, 0);
+    for (size_t i = 0; i < collector->books_n; i++) {
+        time_ms left = until - clock_monotonic();
+        feed_look(collector->books[i].feed, left > 0 ? left : 0);
+    }
 }

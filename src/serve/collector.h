@@ -34,7 +34,7 @@ struct collector_options {
     struct config *config;
     const struct serve_config *serve; /* but for the struct itself, which is copied */
     struct log *log;
-    struct live *live;                /* gets the latest values of what is scraped and pushed */
+    struct live *live;                /* gets the latest values */
     void (*committed)(void *context); /* the ledger may have changed; any thread; may be NULL */
     void *context;
 };
@@ -54,7 +54,8 @@ void collector_stats(struct collector *collector, struct service_stats *ret);
 /* What a sender of remote write gets; tenant: the name of its token, "" without one. */
 void collector_write(struct collector *collector, struct str tenant,
                      const struct push_request *request, struct push_answer *ret);
-bool collector_is_live(const struct collector *collector); /* all books tell the latest values */
+/* Somebody looks at the latest values (feed_look): waits at most wait_ms for first answers. */
+void collector_look(struct collector *collector, time_ms wait_ms);
 /* Were hours booked with other settings than the configuration's? */
 bool collector_settings_changed(struct collector *collector);
 

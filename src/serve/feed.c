@@ -8,6 +8,7 @@
 #include "collect/collect.h"
 #include "source/kube_file.h"
 #include "source/kube_source.h"
+#include "source/prometheus_live.h"
 #include "source/scrape.h"
 
 #define JOB "gpu" /* of scrapes, unless the entry names one */
@@ -26,7 +27,9 @@ struct feed {
     struct journal *journal;
     struct scraper *scraper;
     struct push *push;
-    struct source *watch; /* also among the sources */
+    struct source *watch;           /* also among the sources */
+    struct prometheus_live **lives; /* newest samples of servers */
+    size_t lives_n, lives_room;
     bool open;
 };
 
@@ -114,6 +117,19 @@ static enum err check_login(const struct source_config *config, struct error *er
     return code;
 }
 
+static enum err add_prometheus(struct feed *feed, const struct source_config *config,
+                               struct source **ret, struct error *err)
+{
+    struct prometheus_live *live = NULL;
+    enum err code = prometheus_source_new(&config->prometheus, ret, err);
+    if (!code)
+        code = prometheus_live_new(&config->prometheus, config->cluster, feed->options.live, &live,
+                                   err);
+    if (live)
+        mem_push(feed->lives, feed->lives_n, feed->lives_room, live);
+    return code;
+}
+
 static enum err add(struct feed *feed, const struct source_config *config, struct scrape_job *jobs,
                     size_t *jobs_n, struct error *err)
 {
@@ -121,7 +137,7 @@ static enum err add(struct feed *feed, const struct source_config *config, struc
     enum err code = ERR_OK;
     switch (config->kind) {
     case SOURCE_KIND_PROMETHEUS:
-        code = prometheus_source_new(&config->prometheus, &source, err);
+        code = add_prometheus(feed, config, &source, err);
         break;
     case SOURCE_KIND_KUBE_JSON:
         code = kube_file_source_new(config->files, config->files_n,
@@ -328,6 +344,9 @@ void feed_free(struct feed *feed)
     for (size_t i = 0; i < feed->sources_n; i++)
         source_free(feed->sources[i]);
     free(feed->sources);
+    for (size_t i = 0; i < feed->lives_n; i++)
+        prometheus_live_free(feed->lives[i]);
+    free(feed->lives);
     journal_close(feed->journal);
     targets_free(feed->targets);
     free(feed->name);
@@ -351,9 +370,10 @@ const char *feed_kind(const struct feed *feed)
     return source_kind_words[feed->first ? feed->first->kind : SOURCE_KIND_PROMETHEUS];
 }
 
-bool feed_is_live(const struct feed *feed)
+void feed_look(struct feed *feed, time_ms wait_ms)
 {
-    return feed->journaled;
+    for (size_t i = 0; i < feed->lives_n; i++)
+        prometheus_live_want(feed->lives[i], wait_ms);
 }
 
 void feed_mark(struct feed *feed, struct strbuf *ret)

@@ -4,14 +4,14 @@
  *     feed_new (checks everything) -> feed_open (on the book's thread, again until it goes well)
  *                                  -> sources for collect_run -> feed_booked -> feed_free
  *
- *     prometheus ───────────────────────────────┐
+ *     prometheus ───────────────────────────────┐ (its newest samples: live, while somebody looks)
  *     scraper ── journal ── journal source ─────┼── sources of the book
  *     push ─────────┘  └── live                 │
  *     kubernetes watch ── its folder ───────────┘
  *            └── exporter pods ── targets of the scraper
  *
- * One thread but for feed_write, feed_checks and feed_stats, which any may call between feed_new
- * and feed_free. */
+ * One thread but for feed_write, feed_look, feed_checks and feed_stats, which any may call between
+ * feed_new and feed_free. */
 #ifndef GPUTALLY_SERVE_FEED_H
 #define GPUTALLY_SERVE_FEED_H
 
@@ -41,7 +41,9 @@ enum err feed_open(struct feed *feed, struct error *err);
 struct source **feed_sources(struct feed *feed, size_t *ret_n); /* the book's thread */
 const char *feed_name(const struct feed *feed); /* what it reads first: URL, file, kind */
 const char *feed_kind(const struct feed *feed); /* a word of source_kind_words */
-bool feed_is_live(const struct feed *feed);     /* it tells the latest values */
+/* Somebody looks at the latest values: servers are asked for them too. Waits for a first answer, at
+ * most wait_ms. */
+void feed_look(struct feed *feed, time_ms wait_ms);
 /* Where the journal stands, and the oldest sample that came after a mark (source/journal.h);
  * nothing and TIME_MAX where all sources have a history. */
 void feed_mark(struct feed *feed, struct strbuf *ret);

@@ -15,12 +15,12 @@
 #include "serve/alerter.h"
 #include "serve/api.h"
 #include "serve/collector.h"
-#include "serve/live_view.h"
 #include "serve/notify.h"
 #include "serve/writer.h"
 
 #define HTTP_GRACE_MS 1000
 #define TICK_MS 1000
+#define LOOK_MS 2000 /* whoever looks first waits so long for the newest samples */
 
 struct service {
     const struct service_options *options;
@@ -120,10 +120,14 @@ static void stats(void *context, struct service_stats *ret)
         qsort(ret->figures, ret->figures_n, sizeof *ret->figures, by_name);
 }
 
-static void gpus(void *context, gpu_now_fn each, void *to)
+/* Somebody looks at the GPUs now. */
+static void look(void *context)
 {
     struct service *service = context;
-    live_view(service->live, each, to);
+    pthread_rwlock_rdlock(&service->lock);
+    if (service->collector)
+        collector_look(service->collector, LOOK_MS);
+    pthread_rwlock_unlock(&service->lock);
 }
 
 /* POST /api/v1/write: remote write. */
@@ -238,7 +242,8 @@ static enum err make_server(struct service *service, struct error *err)
     struct api_options api = {.db = serve->db,
                               .settings = api_settings_of(&service->setup, NULL),
                               .context = service,
-                              .gpus = collector_is_live(service->collector) ? gpus : NULL,
+                              .live = service->live,
+                              .look = look,
                               .checks = checks,
                               .stats = stats};
     struct http_route write_route = {.pattern = "/api/v1/write",
@@ -300,6 +305,7 @@ static enum err start(struct service *service, struct error *err)
     struct thresholds thresholds;
     service->writer = writer_new(service->setup.serve.db);
     service->live = live_new();
+    live_configure(service->live, &service->setup.config->settings);
     struct auth *auth = NULL;
     enum err code = thresholds_read(service->setup.config, &thresholds, err);
     if (!code)
@@ -436,6 +442,7 @@ static void switch_to(struct service *service, struct service_setup *next,
     pthread_rwlock_wrlock(&service->lock);
     struct service_setup old = service->setup;
     service->setup = *next;
+    live_configure(service->live, &next->config->settings);
     collector_start(collector, &err);
     service->collector = collector;
     pthread_rwlock_unlock(&service->lock);

@@ -13,40 +13,30 @@
 #include <sys/random.h>
 #include <xxhash.h>
 
-#include "fleet/labels.h"
+#include "source/live_labels.h"
 #include "util/error.h"
 
 #define NOWHERE UINT32_MAX
 #define STALE_BITS UINT64_C(0x7ff0000000000002)
 #define SWEEP_MS ((time_ms)60 * 1000)
 #define EPOCH_MASK 0xffffu
-
-enum identity {
-    ID_CLUSTER,
-    ID_NODE,
-    ID_UUID,
-    ID_INSTANCE,
-    ID_INDEX,
-    ID_MODEL,
-    ID_PROFILE,
-    ID_COUNT
-};
-enum holding { HELD_NAMESPACE, HELD_POD, HELD_CONTAINER, HELD_COUNT };
+#define LIVE_JOBS_MAX 1024 /* renamed ones that are remembered */
 
 struct holder {
-    char *text[HELD_COUNT]; /* one allocation, from text[0] on */
-    uint32_t device;        /* NOWHERE: a free place */
+    char *text[LIVE_HELD_COUNT]; /* one allocation, from text[0] on */
+    uint32_t device;             /* NOWHERE: a free place */
     uint32_t epoch;
     uint32_t next; /* holder of the same device; of free places, the next free one */
+    uint64_t bare; /* its job, where it is of labels that may be the exporter's own; 0: it is not */
     time_ms last;  /* stamp; TIME_MIN: no sample yet */
 };
 
 struct device {
-    char *text[ID_COUNT]; /* one allocation; NULL: a free place */
+    char *text[LIVE_ID_COUNT]; /* one allocation; NULL: a free place */
     uint64_t hash;
     uint32_t holders, holder; /* the first of the list; the one that was told of last */
     bool percent;             /* its UNIT_PERCENT_OR_RATIO metrics are percent */
-    time_ms newest;
+    time_ms newest, first, worked;
     int64_t value[SIGNAL_COUNT];
     time_ms at[SIGNAL_COUNT];
 };
@@ -68,6 +58,11 @@ struct live {
     size_t holders_n, holders_room;
     uint32_t free_holder;
     time_ms newest, swept;
+    int64_t idle_below;
+    char *exporters[SETTINGS_LIST_MAX]; /* containers */
+    size_t exporters_n;
+    uint64_t renamed[LIVE_JOBS_MAX]; /* jobs in which Prometheus has renamed labels */
+    size_t renamed_n;
     struct snapshot *snapshot;
     time_ms snapshot_at; /* monotonic */
     bool changed;        /* since the snapshot */
@@ -83,7 +78,22 @@ struct live *live_new(void)
     live->newest = live->swept = TIME_MIN;
     if (getrandom(&live->seed, sizeof live->seed, GRND_NONBLOCK) < 0)
         live->seed = (uint64_t)(uintptr_t)live;
+    struct settings settings;
+    settings_defaults(&settings);
+    live_configure(live, &settings);
     return live;
+}
+
+void live_configure(struct live *live, const struct settings *settings)
+{
+    pthread_mutex_lock(&live->lock);
+    live->idle_below = settings->idle_below;
+    for (size_t i = 0; i < live->exporters_n; i++)
+        free(live->exporters[i]);
+    live->exporters_n = settings->exporter_containers_n;
+    for (size_t i = 0; i < live->exporters_n; i++)
+        live->exporters[i] = str_dup(settings->exporter_containers[i]);
+    pthread_mutex_unlock(&live->lock);
 }
 
 void live_free(struct live *live)
@@ -96,6 +106,8 @@ void live_free(struct live *live)
         free(live->holders[i].text[0]);
     if (live->snapshot)
         live_snapshot_release(&live->snapshot->public);
+    for (size_t i = 0; i < live->exporters_n; i++)
+        free(live->exporters[i]);
     free(live->devices);
     free(live->holders);
     free(live->table);
@@ -120,59 +132,14 @@ static void keep_texts(const struct str *from, size_t n, char **to)
 
 /* ---- series */
 
-#define SPELLINGS_MAX 6
-static const char *const spellings[GPU_LABEL_COUNT][SPELLINGS_MAX] = {
-#define X(name, ...) [GPU_LABEL_##name] = {__VA_ARGS__},
-    GPU_LABEL_TABLE(X)
-#undef X
-};
-
-static struct str first_of(const struct label *labels, size_t n, enum gpu_label role)
-{
-    for (size_t i = 0; i < SPELLINGS_MAX && spellings[role][i]; i++) {
-        struct str value = labels_get(labels, n, str_of(spellings[role][i]));
-        if (value.n)
-            return value;
-    }
-    return STR_NONE;
-}
-
-static void read_identity(const struct label *labels, size_t n, struct str id[ID_COUNT])
-{
-    id[ID_CLUSTER] = first_of(labels, n, GPU_LABEL_CLUSTER);
-    id[ID_NODE] = first_of(labels, n, GPU_LABEL_NODE);
-    if (id[ID_NODE].n == 0)
-        id[ID_NODE] = first_of(labels, n, GPU_LABEL_HOSTNAME);
-    if (id[ID_NODE].n == 0)
-        id[ID_NODE] = first_of(labels, n, GPU_LABEL_INSTANCE);
-    id[ID_UUID] = first_of(labels, n, GPU_LABEL_UUID);
-    id[ID_INSTANCE] = first_of(labels, n, GPU_LABEL_GPU_INSTANCE);
-    id[ID_INDEX] = first_of(labels, n, GPU_LABEL_INDEX);
-    id[ID_MODEL] = first_of(labels, n, GPU_LABEL_MODEL);
-    id[ID_PROFILE] = first_of(labels, n, GPU_LABEL_PROFILE);
-}
-
-/* Exporters' pods stand under `pod` where the workload's stands under `exported_pod`. */
-static void read_holding(const struct label *labels, size_t n, struct str held[HELD_COUNT])
-{
-    held[HELD_POD] = first_of(labels, n, GPU_LABEL_EXPORTED_POD);
-    if (held[HELD_POD].n) {
-        held[HELD_NAMESPACE] = first_of(labels, n, GPU_LABEL_EXPORTED_NAMESPACE);
-        held[HELD_CONTAINER] = first_of(labels, n, GPU_LABEL_EXPORTED_CONTAINER);
-        return;
-    }
-    held[HELD_POD] = first_of(labels, n, GPU_LABEL_POD);
-    held[HELD_NAMESPACE] = first_of(labels, n, GPU_LABEL_NAMESPACE);
-    held[HELD_CONTAINER] = first_of(labels, n, GPU_LABEL_CONTAINER);
-}
-
 /* A device is its UUID and instance, or its place in a node where it has none. */
-static uint64_t identity_hash(const struct live *live, const struct str id[ID_COUNT])
+static uint64_t identity_hash(const struct live *live, const struct str id[LIVE_ID_COUNT])
 {
-    static const enum identity by_uuid[] = {ID_CLUSTER, ID_UUID, ID_INSTANCE};
-    static const enum identity by_place[] = {ID_CLUSTER, ID_NODE, ID_INDEX, ID_INSTANCE};
-    const enum identity *parts = id[ID_UUID].n ? by_uuid : by_place;
-    size_t n = id[ID_UUID].n ? 3 : 4;
+    static const enum live_identity by_uuid[] = {LIVE_ID_CLUSTER, LIVE_ID_UUID, LIVE_ID_INSTANCE};
+    static const enum live_identity by_place[] = {LIVE_ID_CLUSTER, LIVE_ID_NODE, LIVE_ID_INDEX,
+                                                  LIVE_ID_INSTANCE};
+    const enum live_identity *parts = id[LIVE_ID_UUID].n ? by_uuid : by_place;
+    size_t n = id[LIVE_ID_UUID].n ? 3 : 4;
     uint64_t hash = live->seed + n;
     for (size_t i = 0; i < n; i++)
         hash = XXH3_64bits_withSeed(id[parts[i]].p, id[parts[i]].n, hash + id[parts[i]].n);
@@ -198,7 +165,7 @@ static void make_table(struct live *live, uint32_t mask)
             enter(live, (uint32_t)i);
 }
 
-static uint32_t new_device(struct live *live, const struct str id[ID_COUNT], uint64_t hash)
+static uint32_t new_device(struct live *live, const struct str id[LIVE_ID_COUNT], uint64_t hash)
 {
     uint32_t at = live->free_device;
     if (at != NOWHERE) {
@@ -212,7 +179,8 @@ static uint32_t new_device(struct live *live, const struct str id[ID_COUNT], uin
     struct device *device = &live->devices[at];
     *device = (struct device){.hash = hash, .holders = NOWHERE, .holder = NOWHERE};
     device->newest = live->newest;
-    keep_texts(id, ID_COUNT, device->text);
+    device->first = device->worked = TIME_MIN;
+    keep_texts(id, LIVE_ID_COUNT, device->text);
     for (size_t i = 0; i < SIGNAL_COUNT; i++) {
         device->value[i] = SIGNAL_ABSENT;
         device->at[i] = TIME_MIN;
@@ -224,7 +192,7 @@ static uint32_t new_device(struct live *live, const struct str id[ID_COUNT], uin
     return at;
 }
 
-static uint32_t device_of(struct live *live, const struct str id[ID_COUNT])
+static uint32_t device_of(struct live *live, const struct str id[LIVE_ID_COUNT])
 {
     uint64_t hash = identity_hash(live, id);
     uint32_t at = (uint32_t)hash & live->mask;
@@ -234,13 +202,14 @@ static uint32_t device_of(struct live *live, const struct str id[ID_COUNT])
     return new_device(live, id, hash);
 }
 
-static uint32_t holder_of(struct live *live, uint32_t device, const struct str held[HELD_COUNT])
+static uint32_t holder_of(struct live *live, uint32_t device,
+                          const struct str held[LIVE_HELD_COUNT], uint64_t bare)
 {
     uint32_t at = live->devices[device].holders;
     for (; at != NOWHERE; at = live->holders[at].next) {
         const struct holder *holder = &live->holders[at];
-        bool same = true;
-        for (size_t i = 0; i < HELD_COUNT; i++)
+        bool same = holder->bare == bare;
+        for (size_t i = 0; i < LIVE_HELD_COUNT; i++)
             same &= str_eq(str_of(holder->text[i]), held[i]);
         if (same)
             return at;
@@ -256,30 +225,67 @@ static uint32_t holder_of(struct live *live, uint32_t device, const struct str h
         live->holders[at].epoch = 0;
     }
     struct holder *holder = &live->holders[at];
-    keep_texts(held, HELD_COUNT, holder->text);
+    keep_texts(held, LIVE_HELD_COUNT, holder->text);
     holder->device = device;
     holder->next = live->devices[device].holders;
+    holder->bare = bare;
     holder->last = TIME_MIN;
     live->devices[device].holders = at;
     return at;
 }
 
+/* A container that is an exporter's says that the holder is the exporter itself. */
+static bool is_exporter(const struct live *live, struct str container)
+{
+    for (size_t i = 0; i < live->exporters_n; i++)
+        if (str_eq(container, str_of(live->exporters[i])))
+            return true;
+    return false;
+}
+
+static bool is_renamed(const struct live *live, uint64_t job)
+{
+    for (size_t i = 0; i < live->renamed_n; i++)
+        if (live->renamed[i] == job)
+            return true;
+    return false;
+}
+
+/* The job of bare labels, never 0; 0 where the labels are the holder's for certain. */
+static uint64_t bare_job(struct live *live, const struct live_labels *labels)
+{
+    uint64_t job = XXH3_64bits_withSeed(labels->job.p, labels->job.n, live->seed);
+    job = XXH3_64bits_withSeed(labels->id[LIVE_ID_CLUSTER].p, labels->id[LIVE_ID_CLUSTER].n, job);
+    job |= 1;
+    if (labels->bare)
+        return job;
+    if (labels->held[LIVE_HELD_POD].n && labels->renamed && !is_renamed(live, job) &&
+        live->renamed_n < LIVE_JOBS_MAX)
+        live->renamed[live->renamed_n++] = job;
+    return 0;
+}
+
 live_ref live_series(struct live *live, const struct label *labels, size_t n)
 {
     const struct signal_name *signal = signal_of_metric(labels_get(labels, n, STR("__name__")));
-    struct str id[ID_COUNT], held[HELD_COUNT];
+    struct live_labels read;
     live_ref ref = LIVE_NONE;
     if (!signal)
         return LIVE_NONE;
-    read_identity(labels, n, id);
-    read_holding(labels, n, held);
+    struct strbuf room = {0};
+    live_labels_read(labels, n, signal->exporter, &room, &read);
     pthread_mutex_lock(&live->lock);
-    uint32_t device = device_of(live, id);
-    uint32_t holder = device == NOWHERE ? NOWHERE : holder_of(live, device, held);
+    uint64_t bare = bare_job(live, &read);
+    if (bare && is_exporter(live, read.held[LIVE_HELD_CONTAINER]))
+        for (size_t i = 0; i < LIVE_HELD_COUNT; i++)
+            read.held[i] = STR_NONE;
+    uint32_t device = device_of(live, read.id);
+    uint32_t holder = device == NOWHERE ? NOWHERE : holder_of(live, device, read.held, bare);
     if (holder != NOWHERE)
         ref = (uint64_t)holder << 32 | (live->holders[holder].epoch & EPOCH_MASK) << 16 |
               (uint64_t)(signal - signal_names);
     pthread_mutex_unlock(&live->lock);
+    strbuf_release(&room);
     return ref;
 }
 
@@ -314,6 +320,13 @@ static void take(struct live *live, live_ref ref, time_ms t, double v)
     device->value[name->signal] = stale ? SIGNAL_ABSENT : clean(device, name, v);
     if (stale)
         return;
+    int64_t value = device->value[name->signal];
+    bool activity =
+        name->signal == SIGNAL_UTIL || name->signal == SIGNAL_GR || name->signal == SIGNAL_SM;
+    if (activity && value != SIGNAL_ABSENT && device->first == TIME_MIN)
+        device->first = t;
+    if (activity && value != SIGNAL_ABSENT && value >= live->idle_below && t > device->worked)
+        device->worked = t;
     holder->last = t > holder->last ? t : holder->last;
     if (t >= device->newest) {
         device->newest = t;
@@ -406,21 +419,30 @@ static const char *put_text(char **p, const char *text)
     return to;
 }
 
+/* NULL: nobody, or an exporter whose labels stand where no holder's do. */
+static const struct holder *holder_now(const struct live *live, const struct device *device)
+{
+    const struct holder *holder = device->holder == NOWHERE ? NULL : &live->holders[device->holder];
+    return holder && holder->bare && is_renamed(live, holder->bare) ? NULL : holder;
+}
+
 static void put_gpu(const struct live *live, const struct device *device, struct live_gpu *gpu,
                     char **p)
 {
-    const struct holder *holder = device->holder == NOWHERE ? NULL : &live->holders[device->holder];
-    gpu->cluster = put_text(p, device->text[ID_CLUSTER]);
-    gpu->node = put_text(p, device->text[ID_NODE]);
-    gpu->uuid = put_text(p, device->text[ID_UUID]);
-    gpu->instance = put_text(p, device->text[ID_INSTANCE]);
-    gpu->index = put_text(p, device->text[ID_INDEX]);
-    gpu->model = put_text(p, device->text[ID_MODEL]);
-    gpu->profile = put_text(p, device->text[ID_PROFILE]);
-    gpu->namespace = put_text(p, holder ? holder->text[HELD_NAMESPACE] : "");
-    gpu->pod = put_text(p, holder ? holder->text[HELD_POD] : "");
-    gpu->container = put_text(p, holder ? holder->text[HELD_CONTAINER] : "");
+    const struct holder *holder = holder_now(live, device);
+    gpu->cluster = put_text(p, device->text[LIVE_ID_CLUSTER]);
+    gpu->node = put_text(p, device->text[LIVE_ID_NODE]);
+    gpu->uuid = put_text(p, device->text[LIVE_ID_UUID]);
+    gpu->instance = put_text(p, device->text[LIVE_ID_INSTANCE]);
+    gpu->index = put_text(p, device->text[LIVE_ID_INDEX]);
+    gpu->model = put_text(p, device->text[LIVE_ID_MODEL]);
+    gpu->profile = put_text(p, device->text[LIVE_ID_PROFILE]);
+    gpu->namespace = put_text(p, holder ? holder->text[LIVE_HELD_NAMESPACE] : "");
+    gpu->pod = put_text(p, holder ? holder->text[LIVE_HELD_POD] : "");
+    gpu->container = put_text(p, holder ? holder->text[LIVE_HELD_CONTAINER] : "");
     gpu->at = device->newest;
+    gpu->first = device->first;
+    gpu->worked = device->worked;
     memcpy(gpu->value, device->value, sizeof gpu->value);
     memcpy(gpu->value_at, device->at, sizeof gpu->value_at);
 }
@@ -441,9 +463,9 @@ static struct snapshot *make_snapshot(const struct live *live)
         if (!device->text[0])
             continue;
         n++;
-        bytes += text_bytes(device->text, ID_COUNT) + HELD_COUNT;
+        bytes += text_bytes(device->text, LIVE_ID_COUNT) + LIVE_HELD_COUNT;
         if (device->holder != NOWHERE)
-            bytes += text_bytes(live->holders[device->holder].text, HELD_COUNT);
+            bytes += text_bytes(live->holders[device->holder].text, LIVE_HELD_COUNT);
     }
     struct snapshot *snapshot = mem_alloc(sizeof *snapshot + n * sizeof(struct live_gpu) + bytes);
     struct live_gpu *gpus = (struct live_gpu *)(snapshot + 1);

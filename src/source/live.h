@@ -2,8 +2,9 @@
  *
  * A journal feeds it (journal_options.live) with what is pushed and scraped; a service may feed it
  * from other sources too. A device is a UUID and GPU instance in a cluster, or node and index where
- * there is no UUID. Its holder is what the newest sample's labels say (exported_pod before pod);
- * the ledger knows better from the Kubernetes records, but later.
+ * there is no UUID. Its holder is what the newest sample's labels say (exported_pod before pod;
+ * a bare pod is nobody's where Prometheus has renamed labels of that job, or the container is an
+ * exporter's); the ledger knows better from the Kubernetes records, but later.
  *
  * Values are those of signal_clean(): SIGNAL_ABSENT where there is none. A stale marker makes a
  * signal absent. Samples older than the one that is there are ignored, so that late data and
@@ -14,6 +15,7 @@
 #ifndef GPUTALLY_SOURCE_LIVE_H
 #define GPUTALLY_SOURCE_LIVE_H
 
+#include "fleet/settings.h"
 #include "fleet/signals.h"
 #include "util/clock.h"
 #include "util/str.h"
@@ -26,6 +28,8 @@
 struct live;
 struct live *live_new(void);
 void live_free(struct live *live); /* NULL is fine; snapshots live on */
+/* What counts as idle, and which containers are exporters; without it the defaults. */
+void live_configure(struct live *live, const struct settings *settings);
 
 /* A series of a device: what samples are told with. Never an index of yours: opaque. */
 typedef uint64_t live_ref;
@@ -39,6 +43,7 @@ struct live_gpu {
     const char *cluster, *node, *uuid, *instance, *index, *model, *profile; /* "" not known */
     const char *namespace, *pod, *container;
     time_ms at;                  /* of the newest sample */
+    time_ms first, worked;       /* activity: first sample, last one that was not idle; TIME_MIN */
     int64_t value[SIGNAL_COUNT]; /* unit of fleet/signals.h; SIGNAL_ABSENT */
     time_ms value_at[SIGNAL_COUNT];
 };

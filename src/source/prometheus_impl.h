@@ -8,6 +8,7 @@
  *     prometheus_read.c    a piece by remote read
  *     prometheus_examine.c what doctor asks it
  *     prometheus_loads.c   sums of what hosts and containers do
+ *     prometheus_live.c    the newest samples, while somebody looks
  *     prometheus_query.c   a piece by a range selector; instant queries; lists of names */
 #ifndef GPUTALLY_SOURCE_PROMETHEUS_IMPL_H
 #define GPUTALLY_SOURCE_PROMETHEUS_IMPL_H
@@ -101,6 +102,10 @@ enum err prometheus_load_piece(struct asker *asker, const struct piece *piece, s
 typedef void (*prometheus_value_fn)(void *context, const struct label *labels, size_t n, double v);
 enum err prometheus_instant(struct asker *asker, struct str query, time_ms t,
                             prometheus_value_fn each, void *context, struct error *err);
+/* A range selector up to the server's now; series and samples go to the sink as they come. */
+struct query_json_sink;
+enum err prometheus_selector(struct asker *asker, struct str query,
+                             const struct query_json_sink *sink, struct error *err);
 /* The metrics' names that the server has in [from, to]; TIME_MIN: at any time. */
 typedef void (*prometheus_name_fn)(void *context, struct str name);
 enum err prometheus_names(struct asker *asker, time_ms from, time_ms to, prometheus_name_fn each,

@@ -234,6 +234,17 @@ enum err prometheus_instant(struct asker *asker, struct str query, time_ms t,
     return e;
 }
 
+enum err prometheus_selector(struct asker *asker, struct str query,
+                             const struct query_json_sink *sink, struct error *err)
+{
+    struct strbuf form = {0};
+    add_parameter(&form, "query", query);
+    struct answering answering = {.asker = asker, .sink = *sink};
+    enum err e = ask_json(&answering, "/api/v1/query", strbuf_str(&form), err);
+    strbuf_release(&form);
+    return e;
+}
+
 static bool no_series(void *context, const struct label *labels, size_t n)
 {
     (void)context, (void)labels, (void)n;

@@ -110,6 +110,44 @@ static void a_filter_is_a_part_of_a_name(void **state)
     assert_non_null(strstr(render((struct top_view){.filter = STR("none")}), "no GPU matches"));
 }
 
+static void a_filter_by_team_has_that_team_alone(void **state)
+{
+    (void)state;
+    const char *screen = render((struct top_view){.filter = STR("team=vision")});
+    assert_non_null(strstr(screen, "ada"));
+    assert_null(strstr(screen, "tagger"));
+    assert_non_null(
+        strstr(render((struct top_view){.filter = STR("team=visi")}), "no GPU matches"));
+    screen = render((struct top_view){.filter = STR("team=free")});
+    assert_null(strstr(screen, "ada"));
+    assert_null(strstr(screen, "no GPU matches"));
+}
+
+/* NOW is midnight. */
+static void it_says_how_old_the_figures_are(void **state)
+{
+    struct error err = {0};
+    struct strbuf out = {0};
+    struct top_view view = {.now = NOW, .title = "http://x", .currency = "USD"};
+    (void)state;
+    assert_int_equal(
+        top_read(STR("[{\"node\": \"a\", \"device\": \"1\", \"util\": 0.5, \"basis\": \"sample\", "
+                     "\"at\": \"2026-11-30T23:59:48Z\"},"
+                     "{\"node\": \"b\", \"device\": \"2\", \"util\": 0.5, \"basis\": \"sample\", "
+                     "\"at\": \"2026-11-30T23:13:00Z\"},"
+                     "{\"node\": \"c\", \"device\": \"3\", \"util\": 0.5, \"basis\": \"hour\", "
+                     "\"at\": \"2026-11-30T22:00:00Z\"}]"),
+                 &list, &err),
+        ERR_OK);
+    top_render(&list, &view, &out);
+    assert_true(has(line_with(out.text, "3 GPUs on 3 nodes"), " · 12 s old"));
+    assert_true(has(line_with(out.text, "3 GPUs"), "1 of the hour up to 2 h 00 ago"));
+    assert_true(has(line_with(strstr(out.text, "\na ") + 1, "a "), "50 %"));
+    assert_true(has(line_with(out.text, "47 min"), "(47 min)")); /* silent: not its use */
+    assert_false(has(line_with(out.text, "47 min"), "50 %"));
+    strbuf_release(&out);
+}
+
 static void teams_are_added_up(void **state)
 {
     (void)state;
@@ -169,6 +207,8 @@ int main(void)
         cmocka_unit_test(the_dearest_come_first_by_cost),
         cmocka_unit_test(gpus_are_numbered_on_their_node),
         cmocka_unit_test(a_filter_is_a_part_of_a_name),
+        cmocka_unit_test(a_filter_by_team_has_that_team_alone),
+        cmocka_unit_test(it_says_how_old_the_figures_are),
         cmocka_unit_test(teams_are_added_up),
         cmocka_unit_test(a_screen_has_no_more_lines_and_columns_than_the_terminal),
         cmocka_unit_test(an_answer_that_is_no_list_is_refused),

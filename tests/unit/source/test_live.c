@@ -77,6 +77,79 @@ static void another_pod_takes_the_device_over(void **state)
     live_free(live);
 }
 
+static live_ref bare(struct live *live, const char *gpu, const char *pod, const char *container,
+                     const char *job)
+{
+    const struct label labels[] = {{STR("__name__"), STR("DCGM_FI_DEV_GPU_UTIL")},
+                                   {STR("UUID"), str_of(gpu)},
+                                   {STR("job"), str_of(job)},
+                                   {STR("pod"), str_of(pod)},
+                                   {STR("namespace"), STR("research")},
+                                   {STR("container"), str_of(container)}};
+    return live_series(live, labels, 6);
+}
+
+/* Semantics, section 5, rule 1. In "a" nothing is renamed, in "b" a busy GPU shows that it is. */
+static void an_exporters_own_pod_holds_nothing(void **state)
+{
+    (void)state;
+    const struct label renamed[] = {{STR("__name__"), STR("DCGM_FI_DEV_GPU_UTIL")},
+                                    {STR("UUID"), STR("4")},
+                                    {STR("job"), STR("b")},
+                                    {STR("pod"), STR("dcgm")},
+                                    {STR("exported_pod"), STR("train")}};
+    struct live *live = live_new();
+    put(live, bare(live, "1", "train", "main", "a"), T0, 1);
+    put(live, bare(live, "2", "dcgm", "dcgm-exporter", "a"), T0, 1);
+    put(live, bare(live, "3", "dcgm", "other", "b"), T0, 1);
+    put(live, live_series(live, renamed, 5), T0, 1);
+    const struct live_snapshot *snapshot = live_snapshot(live, 0);
+    assert_int_equal(snapshot->n, 4);
+    assert_string_equal(snapshot->gpus[0].pod, "train");
+    assert_string_equal(snapshot->gpus[1].pod, "");
+    assert_string_equal(snapshot->gpus[1].namespace, "");
+    assert_string_equal(snapshot->gpus[2].pod, "");
+    assert_string_equal(snapshot->gpus[3].pod, "train");
+    live_snapshot_release(snapshot);
+    live_free(live);
+}
+
+/* 10 % is work, less is none; what was absent says nothing. */
+static void it_knows_when_a_gpu_last_worked(void **state)
+{
+    (void)state;
+    struct live *live = live_new();
+    live_ref util = series(live, "DCGM_FI_DEV_GPU_UTIL", "1", "a");
+    put(live, util, T0, 0.0 / 0.0);
+    put(live, util, T0 + 1000, 10);
+    put(live, util, T0 + 2000, 9);
+    put(live, series(live, "DCGM_FI_DEV_GPU_UTIL", "2", "a"), T0 + 3000, 0);
+    const struct live_snapshot *snapshot = live_snapshot(live, 0);
+    assert_int_equal(snapshot->gpus[0].first, T0 + 1000);
+    assert_int_equal(snapshot->gpus[0].worked, T0 + 1000);
+    assert_int_equal(snapshot->gpus[1].first, T0 + 3000);
+    assert_true(snapshot->gpus[1].worked == TIME_MIN);
+    live_snapshot_release(snapshot);
+    live_free(live);
+}
+
+static void replicas_and_short_uuids_are_the_ledgers_devices(void **state)
+{
+    (void)state;
+    const struct label smi[] = {{STR("__name__"), STR("nvidia_smi_utilization_gpu_ratio")},
+                                {STR("uuid"), STR("11-22")}};
+    struct live *live = live_new();
+    put(live, series(live, "DCGM_FI_DEV_GPU_UTIL", "GPU-x::1", "a"), T0, 1);
+    put(live, series(live, "DCGM_FI_DEV_GPU_UTIL", "GPU-x::2", "b"), T0, 1);
+    put(live, live_series(live, smi, 2), T0, 1);
+    const struct live_snapshot *snapshot = live_snapshot(live, 0);
+    assert_int_equal(snapshot->n, 2);
+    assert_string_equal(snapshot->gpus[0].uuid, "GPU-11-22");
+    assert_string_equal(snapshot->gpus[1].uuid, "GPU-x");
+    live_snapshot_release(snapshot);
+    live_free(live);
+}
+
 static void percent_and_ratio_are_told_apart_by_what_comes(void **state)
 {
     (void)state;
@@ -155,6 +228,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_newest_sample_wins),
         cmocka_unit_test(another_pod_takes_the_device_over),
+        cmocka_unit_test(an_exporters_own_pod_holds_nothing),
+        cmocka_unit_test(it_knows_when_a_gpu_last_worked),
+        cmocka_unit_test(replicas_and_short_uuids_are_the_ledgers_devices),
         cmocka_unit_test(percent_and_ratio_are_told_apart_by_what_comes),
         cmocka_unit_test(what_is_silent_is_forgotten),
         cmocka_unit_test(a_snapshot_is_shared_while_it_is_fresh),
