@@ -12,6 +12,9 @@
 #include "source/scrape.h"
 
 #define JOB "gpu" /* of scrapes, unless the entry names one */
+/* A watch that told nothing for so long, bookmarks and its own end included, is no watch. */
+#define MINUTE_MS ((time_ms)60 * 1000)
+#define WATCH_SILENT_MS (15 * MINUTE_MS)
 
 struct feed {
     struct feed_options options;
@@ -448,19 +451,32 @@ static void check_scraper(struct feed *feed, struct health_check *check)
                  (unsigned long long)stats.targets);
 }
 
+/* Why a list or a watch failed last; empty: none did. */
+static const char *trouble_of(const struct kube_watch_status *status)
+{
+    for (int kind = 0; kind < KUBE_KIND_COUNT; kind++)
+        if (*status->resources[kind].text)
+            return status->resources[kind].text;
+    return "";
+}
+
 static void check_watch(struct feed *feed, struct health_check *check)
 {
     struct kube_watch_status status;
     kube_watch_status(kube_source_watch(feed->watch), &status);
-    check->ok = status.synced != TIME_MIN;
+    bool synced = status.synced != TIME_MIN;
+    time_ms silent = synced ? clock_now() - status.seen : 0;
+    check->ok = synced && silent < WATCH_SILENT_MS;
+    const char *trouble = trouble_of(&status);
     if (check->ok)
         return;
-    snprintf(check->why, sizeof check->why, "%.100s: not listed yet", status.url);
-    for (int kind = 0; kind < KUBE_KIND_COUNT; kind++)
-        if (*status.resources[kind].text) {
-            snprintf(check->why, sizeof check->why, "%.250s", status.resources[kind].text);
-            break;
-        }
+    if (synced)
+        snprintf(check->why, sizeof check->why, "%.100s: nothing heard for %lld min%s%.110s",
+                 status.url, (long long)(silent / MINUTE_MS), *trouble ? ": " : "", trouble);
+    else if (*trouble)
+        snprintf(check->why, sizeof check->why, "%.250s", trouble);
+    else
+        snprintf(check->why, sizeof check->why, "%.100s: not listed yet", status.url);
 }
 
 size_t feed_checks(struct feed *feed, struct health_check *ret, size_t room)
@@ -530,6 +546,28 @@ static void scrape_figures(struct feed *feed, const char *cluster, struct servic
     stat->failures_total = (int64_t)stats.failures;
 }
 
+static bool is_followed(const struct kube_resource_status *resource)
+{
+    return resource->lists > 0 &&
+           (resource->state == KUBE_WATCH_WATCHING || resource->state == KUBE_WATCH_LISTING);
+}
+
+static void watch_figures(struct feed *feed, const char *cluster, struct service_stats *ret)
+{
+    struct kube_watch_status status;
+    struct source_stat *stat = next_source(ret, "watch", cluster, SOURCE_KIND_KUBERNETES);
+    kube_watch_status(kube_source_watch(feed->watch), &status);
+    if (!stat)
+        return;
+    stat->up = is_followed(&status.resources[KUBE_KIND_NODE]) &&
+               is_followed(&status.resources[KUBE_KIND_POD]);
+    for (int kind = 0; kind < KUBE_KIND_COUNT; kind++) {
+        stat->samples_total += (int64_t)status.resources[kind].events;
+        stat->rejected_total += (int64_t)status.resources[kind].faults;
+        stat->failures_total += (int64_t)status.resources[kind].failures;
+    }
+}
+
 void feed_stats(struct feed *feed, const char *cluster, struct service_stats *ret)
 {
     pthread_rwlock_rdlock(&feed->lock);
@@ -537,6 +575,8 @@ void feed_stats(struct feed *feed, const char *cluster, struct service_stats *re
         push_figures(feed, cluster, ret);
     if (feed->scraper)
         scrape_figures(feed, cluster, ret);
+    if (feed->watch)
+        watch_figures(feed, cluster, ret);
     if (feed->journal) {
         struct journal_stats stats;
         journal_stats(feed->journal, &stats);
