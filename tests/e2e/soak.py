@@ -3,17 +3,20 @@
 
 Fleet time runs faster than ours, so that hours are booked, dropped (retention) and released from the journal
 within minutes. Resident memory, open files and threads must be flat from a third of the time on, every hour
-must be booked, and the database must be sound in the end."""
+must be booked with all its GPU-hours, and the database must be sound in the end. The targets are the program
+`exporters`, which lies beside what BINARY points to: 8 GPUs each, scraped each 15 s of the fleet's time.
+
+    soak.py BINARY --seconds 1200 --targets 2000 --speed 16"""
 
 import argparse
-import contextlib
-import http.server
+import csv
 import json
 import os
+import re
 import shutil
+import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -21,96 +24,111 @@ sys.path.insert(0, HERE)
 
 from service import Failed, Service, resources, units, write_config  # noqa: E402
 
-import subprocess  # noqa: E402
-
 GPUS = 8
-SIGNALS = (("DCGM_FI_DEV_GPU_UTIL", lambda k: k % 100), ("DCGM_FI_DEV_FB_USED", lambda k: 1000 + k % 7000),
-           ("DCGM_FI_DEV_FB_FREE", lambda k: 80000 - k % 7000), ("DCGM_FI_DEV_POWER_USAGE", lambda k: 90 + k % 300),
-           ("DCGM_FI_PROF_GR_ENGINE_ACTIVE", lambda k: k % 100 / 100), ("DCGM_FI_PROF_SM_ACTIVE", lambda k: k % 90 / 100))
 BEGIN = "2026-03-07T00:20:00Z"
+HOUR = units.HOUR_MS
+GAP_S = 300          # a sample covers so much before it at most
+PATIENCE_S = 5       # machines that do other things too may be as late as this
+SHOWN = 30           # samples of memory between two lines
 
 
-class Exporters(http.server.BaseHTTPRequestHandler):
-    """/node/N/metrics: dcgm-exporter on node N; pods come and go every hour."""
-    protocol_version = "HTTP/1.1"
-    now = staticmethod(lambda: 0)
-
-    def do_GET(self):
-        node = int(self.path.split("/")[2])
-        now = self.now()
-        lines = []
-        for name, value in SIGNALS:
-            lines.append(f"# TYPE {name} gauge")
-            for gpu in range(GPUS):
-                pod = f"train-{now // 3600:x}-{node}-{gpu}"
-                lines.append(f'{name}{{gpu="{gpu}",UUID="GPU-{node:08x}-{gpu}",modelName="NVIDIA H100 80GB HBM3",'
-                             f'Hostname="n{node}",exported_namespace="ns{node % 7}",exported_pod="{pod}",'
-                             f'exported_container="main"}} {value(now // 15 + 31 * gpu + node)}')
-        text = ("\n".join(lines) + "\n").encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "text/plain; version=0.0.4")
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        with contextlib.suppress(OSError):
-            self.wfile.write(text)
-
-    def log_message(self, *_):
-        pass
+def cpu_s(pid):
+    """CPU seconds of a process so far."""
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def run(options, work):
-    begin = units.parse_time(BEGIN)
-    started = time.monotonic()
-    handler = type("Fleet", (Exporters,), {"now": staticmethod(
-        lambda: int(begin / 1000 + (time.monotonic() - started) * options.speed))})
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
-    server.handle_error = lambda *_: None   # connections that the service cuts
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    address = f"127.0.0.1:{server.server_address[1]}"
+def configure(options, work, port):
     files = os.path.join(work, "targets.json")
     with open(files, "w", encoding="utf-8") as file:
-        json.dump([{"targets": [address], "labels": {"__metrics_path__": f"/node/{n}/metrics", "node": f"n{n}",
-                                                     "instance": f"n{n}:9400"}} for n in range(options.targets)], file)
-    database = os.path.join(work, "soak.db")
-    config = write_config(os.path.join(work, "config.json"),
-                          {"serve": {"db": database, "every": "2m", "retain": "1d"},
-                           "sources": [{"cluster": "soak", "kind": "scrape", "files": [files], "interval": "15s"}]})
-    seen = []
-    with Service(options.binary, ["--config", config], work, (begin, options.speed)).wait() as service:
-        end = time.monotonic() + options.seconds
-        while time.monotonic() < end:
-            time.sleep(min(1.0, options.seconds / 40))
-            if service.process.poll() is not None:
-                raise Failed(f"it ended: {service.logged()[-1000:]}")
-            for path in ("/api/v1/gpus", "/metrics", "/readyz"):
-                service.ask(path)
-            seen.append(resources(service.process.pid))
-            if len(seen) % 60 == 0:
-                print(f"     {len(seen)}: {seen[-1][0] // 1024} MiB, {seen[-1][1]} files, {seen[-1][2]} threads",
-                      flush=True)
-        booked = service.logged().count("msg=booked")
-        ready = service.ready()
-        status, seconds = service.end()
-    server.shutdown()
-    server.server_close()
-    hours = int(options.seconds * options.speed // 3600)
-    if status or seconds > 5:
-        raise Failed(f"SIGTERM: exit status {status} after {seconds:.1f} s")
-    if hours > 2 and (booked < hours // 2 or ready[0] != 200):
-        raise Failed(f"{booked} bookings in {hours} hours; /readyz {ready}: {service.logged()[-1500:]}")
-    done = subprocess.run([options.binary, "db", "check", "--db", database], capture_output=True, text=True)
-    if hours > 2 and done.returncode:
-        raise Failed(f"db check: {done.stderr}")
+        json.dump([{"targets": [f"127.0.0.1:{port}"],
+                    "labels": {"__metrics_path__": f"/node/{n}/metrics", "node": f"n{n}", "instance": f"n{n}:9400"}}
+                   for n in range(options.targets)], file)
+    return write_config(os.path.join(work, "config.json"),
+                        {"serve": {"db": os.path.join(work, "soak.db"), "every": "2m", "retain": "1d"},
+                         "sources": [{"cluster": "soak", "kind": "scrape", "files": [files], "interval": "15s"}]})
+
+
+def watch(options, service):
+    """[(kB of memory, open files, threads, CPU seconds)] while pages are asked for."""
+    seen, end = [], time.monotonic() + options.seconds
+    pause = min(1.0, options.seconds / 40)
+    while time.monotonic() < end:
+        time.sleep(pause)
+        if service.process.poll() is not None:
+            raise Failed(f"it ended: {service.logged()[-1000:]}")
+        for path in ("/metrics", "/readyz", "/api/v1/gpus")[:3 if len(seen) % 10 == 0 else 2]:
+            service.ask(path)
+        seen.append((*resources(service.process.pid), cpu_s(service.process.pid)))
+        if len(seen) % SHOWN == 0:
+            print(f"     {len(seen)}: {seen[-1][0] // 1024} MiB, {seen[-1][1]} files, {seen[-1][2]} threads, "
+                  f"CPU {seen[-1][3]:.1f} s", flush=True)
+    return seen
+
+
+def flat(seen, seconds):
     third = len(seen) // 3
-    room = 8192 if options.seconds >= 120 else 40960   # a short run is still filling its buffers
+    room = 8192 if seconds >= 120 else 40960   # a short run is still filling its buffers
     first, last = seen[third:2 * third], seen[2 * third:]
     for what, at, allowed in (("kB of memory", 0, 1.15), ("open files", 1, 1.1), ("threads", 2, 1.1)):
         a, b = max(one[at] for one in first), max(one[at] for one in last)
         if b > a * allowed + (room if at == 0 else 4):
             raise Failed(f"{what} grow: {a}, then {b}")
-    return (f"{options.targets * GPUS} GPUs, {hours} h of the fleet: {max(one[0] for one in last) // 1024} MiB, "
-            f"{max(one[1] for one in last)} files, {booked} bookings")
+    return first, last
+
+
+def booked(options, work, log):
+    """Whole hours that were closed, and the share of their GPU time that was observed; all of it must be there."""
+    closed = max((units.parse_time(mark) for mark in re.findall(r"watermark=(\S+)", log) if mark != "none"), default=0)
+    low = max(units.parse_time(BEGIN) // HOUR * HOUR + HOUR, closed - 20 * HOUR)   # the rest is dropped
+    hours = (closed - low) // HOUR
+    if hours <= 0:
+        return 0, 1.0
+    window = f"{units.format_time(low)},{units.format_time(closed)}"
+    done = subprocess.run([options.binary, "export", "ledger", "--db", os.path.join(work, "soak.db"), "--window", window,
+                           "--output", "csv"], capture_output=True, text=True)
+    if done.returncode:
+        raise Failed(f"export: {done.stderr}")
+    rows = list(csv.DictReader(done.stdout.splitlines()))
+    time_ms, observed = (sum(int(row[name]) for row in rows) for name in ("gpu_ms", "observed_ms"))
+    whole = options.targets * GPUS * hours * HOUR
+    print(f"     {hours} whole hours are booked: {time_ms / HOUR:.3f} GPU-hours, {observed / HOUR:.3f} of them observed, "
+          f"of {whole // HOUR}", flush=True)
+    if GAP_S / options.speed >= PATIENCE_S and (time_ms != whole or observed != whole):
+        raise Failed(f"{time_ms} ms of GPUs, {observed} observed, {whole} have been")
+    return hours, observed / whole
+
+
+def run(options, work):
+    begin = units.parse_time(BEGIN)
+    exporters = subprocess.Popen([os.path.join(os.path.dirname(os.path.realpath(options.binary)), "exporters"),
+                                  str(begin), str(options.speed)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        config = configure(options, work, int(exporters.stdout.readline()))
+        with Service(options.binary, ["--config", config], work, (begin, options.speed)).wait() as service:
+            seen = watch(options, service)
+            log, ready = service.logged(), service.ready()
+            status, seconds = service.end()
+    finally:
+        exporters.communicate()
+    hours = int(options.seconds * options.speed // 3600)
+    bookings = log.count("msg=booked")
+    if status or seconds > 5:
+        raise Failed(f"SIGTERM: exit status {status} after {seconds:.1f} s")
+    if hours > 2 and (bookings < hours // 2 or ready[0] != 200):
+        raise Failed(f"{bookings} bookings in {hours} hours; /readyz {ready}: {log[-1500:]}")
+    done = subprocess.run([options.binary, "db", "check", "--db", os.path.join(work, "soak.db")],
+                          capture_output=True, text=True)
+    if hours > 2 and done.returncode:
+        raise Failed(f"db check: {done.stderr}")
+    first, last = flat(seen, options.seconds)
+    whole, observed = booked(options, work, log)
+    cpu = (last[-1][3] - first[0][3]) / (options.seconds * 2 / 3)
+    return (f"{options.targets * GPUS} GPUs, {hours} h of the fleet, {whole} of them looked at, {100 * observed:.4g} % "
+            f"observed: {max(one[0] for one in first) // 1024}, then {max(one[0] for one in last) // 1024} MiB, "
+            f"{max(one[1] for one in last)} files, {max(one[2] for one in last)} threads, {bookings} bookings, "
+            f"{100 * cpu:.0f} % of a core at {options.speed:g} times real")
 
 
 def main(argv=None):
