@@ -83,7 +83,7 @@ enum err doctor_read(struct store *store, struct span window, const char *tz,
     if (code == ERR_OK)
         code = ask(store, window, tz, KEY_INSTANCE_TYPE, KEY_MODEL, &ret->types, err);
     if (code == ERR_OK)
-        code = query_device_hours(store, window, take_devices, ret, err);
+        code = query_device_hours(store, window, DEVICE_HOURS_ALL, take_devices, ret, err);
     if (code == ERR_OK)
         code = query_node_hours(store, window, take_nodes, ret, err);
     ret->facts = (struct doctor_facts){.total = ret->total,

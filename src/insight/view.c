@@ -155,15 +155,18 @@ static void add_floor(struct view *view, name_t model, int64_t ratio, int64_t sa
     mem_push(floor->hours, floor->n, floor->room, ((struct view_floor_hour){ratio, samples}));
 }
 
+/* Hours of a device come in a run. */
 static bool take_hours(void *context, const struct device_hour *hours, size_t n)
 {
     struct reading *reading = context;
     struct view *view = reading->view;
+    struct view_device *device = NULL;
     for (size_t i = 0; i < n; i++) {
         const struct device_hour *hour = &hours[i];
-        struct view_device *device = device_of(reading, hour);
+        if (!device || hour->device != hours[i - 1].device || hour->model != hours[i - 1].model)
+            device = device_of(reading, hour);
         int64_t limit_mw = limit_of(device, hour);
-        for (size_t d = 0; d < view->days_n; d++)
+        for (size_t d = 0; d < view->days_n && hour->hour >= view->days[0].from; d++)
             if (hour->hour >= view->days[d].from && hour->hour < view->days[d].to)
                 add_to_day(&device->days[d], hour, limit_mw);
         if (hour->hour >= view->window.from) {
@@ -309,6 +312,18 @@ static time_ms prices_from(const struct view *view)
     return from;
 }
 
+/* Before the days of the scan only streaks are of use. */
+static enum err read_device_hours(struct store *store, struct reading *reading, struct error *err)
+{
+    const struct view *view = reading->view;
+    time_ms days = view->days_n ? hour_floor(view->days[0].from) : view->window.from;
+    struct span before = {view->window.from, days}, span = {days, view->window.to};
+    enum err code =
+        query_device_hours(store, before, DEVICE_HOURS_STREAK, take_hours, reading, err);
+    return code ? code
+                : query_device_hours(store, span, DEVICE_HOURS_ALL, take_hours, reading, err);
+}
+
 static enum err read_all(struct store *store, struct reading *reading, struct error *err)
 {
     struct view *view = reading->view;
@@ -317,10 +332,7 @@ static enum err read_all(struct store *store, struct reading *reading, struct er
         query_complete_days(options->window.to, options->tz, options->days, view->days, err);
     if (code)
         return code;
-    struct span span = view->window;
-    if (view->days_n && view->days[0].from < span.from)
-        span.from = hour_floor(view->days[0].from);
-    code = query_device_hours(store, span, take_hours, reading, err);
+    code = read_device_hours(store, reading, err);
     if (code)
         return code;
     if (view->devices_n)
@@ -329,7 +341,7 @@ static enum err read_all(struct store *store, struct reading *reading, struct er
     code = read_machine_hours(store, view, err);
     if (code)
         return code;
-    span = (struct span){prices_from(view), view->window.to};
+    struct span span = {prices_from(view), view->window.to};
     if (span.from > view->window.to - HOUR_MS)
         span.from = view->window.to - HOUR_MS;
     return query_node_hours(store, span, take_node_hours, view, err);

@@ -3,10 +3,10 @@
 #include "query/window.h"
 #include "query/zone.h"
 
-enum err query_device_hours(struct store *store, struct span span, store_device_hours_fn each,
-                            void *context, struct error *err)
+enum err query_device_hours(struct store *store, struct span span, enum device_hour_fields fields,
+                            store_device_hours_fn each, void *context, struct error *err)
 {
-    return store_read_device_hours(store, span, each, context, err);
+    return store_read_device_hours(store, span, fields, each, context, err);
 }
 
 enum err query_node_hours(struct store *store, struct span span, store_node_hours_fn each,

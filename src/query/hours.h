@@ -5,8 +5,8 @@
 #include "store/store.h"
 
 /* The store's readers under the name that insight/ may use; see store/store.h. O(hours). */
-enum err query_device_hours(struct store *store, struct span span, store_device_hours_fn each,
-                            void *context, struct error *err);
+enum err query_device_hours(struct store *store, struct span span, enum device_hour_fields fields,
+                            store_device_hours_fn each, void *context, struct error *err);
 enum err query_node_hours(struct store *store, struct span span, store_node_hours_fn each,
                           void *context, struct error *err);
 enum err query_rows(struct store *store, struct span span, store_row_fn each, void *context,

@@ -32,6 +32,7 @@ void block_release(struct block *block)
     free(block->hours);
     free(block->scratch);
     arena_release(&block->texts);
+    strings_release_zstd(block->zstd);
     strbuf_release(&block->bytes);
     *block = (struct block){0};
 }
@@ -342,62 +343,76 @@ static bool read_hot(struct block *block, struct str *in)
     return true;
 }
 
-static bool open_block(struct store *store, struct block *block, struct str in,
-                       enum block_names names, bool columns)
+static bool open_head(struct block *block, struct str *in)
 {
     uint64_t series_n, rows_n, hours_n;
-    if (!in.n || *in.p != BLOCK_FORMAT)
+    block->series_n = block->rows_n = block->node_hours_n = 0;
+    if (!in->n || *in->p != BLOCK_FORMAT)
         return false;
-    in.p++, in.n--;
-    if (!varint_get(&in, &series_n) || !varint_get(&in, &rows_n) || !varint_get(&in, &hours_n) ||
+    in->p++, in->n--;
+    if (!varint_get(in, &series_n) || !varint_get(in, &rows_n) || !varint_get(in, &hours_n) ||
         rows_n > BLOCK_ROWS_MAX || series_n > rows_n || hours_n > 24)
         return false;
-    block_reserve(block, series_n, rows_n);
     arena_clear(&block->texts);
     block->series_n = series_n;
     block->rows_n = rows_n;
     block->node_hours_n = hours_n;
-    struct series_reader reader = {.store = store, .block = block, .names = names};
-    bool fine = strings_unpack(&in, &block->texts, &reader.strings);
-    if (fine) {
-        resolve_strings(&reader);
-        fine = read_series(&reader, &in, series_n);
-    }
-    free(reader.strings.texts);
-    fine = fine && place_rows(block) && read_node_hours(store, block, &in) &&
-           (!columns || read_hot(block, &in));
-    block->cold = in;
-    return fine;
+    return true;
 }
 
-static enum err open_all(struct store *store, struct block *block, struct str packed,
-                         enum block_names names, bool columns, struct error *err)
+static bool open_block(struct store *store, struct block *block, struct str in,
+                       enum block_names names)
 {
-    static const char slack[COLUMN_PADDING];
-    strbuf_clear(&block->bytes);
-    strbuf_add(&block->bytes, packed);
-    strbuf_add(&block->bytes, (struct str){slack, sizeof slack});
-    if (!open_block(store, block, (struct str){block->bytes.text, packed.n}, names, columns))
-        return db_corrupt(store, "a day's block cannot be read", err);
-    return ERR_OK;
+    if (!open_head(block, &in))
+        return false;
+    block_reserve(block, block->series_n, block->rows_n);
+    struct series_reader reader = {.store = store, .block = block, .names = names};
+    bool fine = strings_unpack(&in, &block->texts, &block->zstd, &reader.strings);
+    if (fine) {
+        resolve_strings(&reader);
+        fine = read_series(&reader, &in, block->series_n);
+    }
+    free(reader.strings.texts);
+    fine = fine && place_rows(block) && read_node_hours(store, block, &in) && read_hot(block, &in);
+    block->cold = in;
+    return fine;
 }
 
 enum err block_open(struct store *store, struct block *block, int64_t day, name_t cluster,
                     name_t node, struct str packed, enum block_names names, struct error *err)
 {
+    static const char slack[COLUMN_PADDING];
     block->day = day;
     block->cluster = cluster;
     block->node = node;
-    return open_all(store, block, packed, names, true, err);
+    strbuf_clear(&block->bytes);
+    strbuf_add(&block->bytes, packed);
+    strbuf_add(&block->bytes, (struct str){slack, sizeof slack});
+    if (!open_block(store, block, (struct str){block->bytes.text, packed.n}, names))
+        return db_corrupt(store, "a day's block cannot be read", err);
+    return ERR_OK;
+}
+
+static bool skip_series(struct block *block, struct str *in)
+{
+    struct group_reader group;
+    bool fine = group_begin(&group, in, SERIES_COLUMNS);
+    for (enum series_column c = 0; c < SERIES_COLUMNS && fine; c++)
+        fine = group_skip(&group, block->series_n, (struct runs){NULL, 0});
+    return fine;
 }
 
 enum err block_open_node_hours(struct store *store, struct block *block, int64_t day,
                                name_t cluster, name_t node, struct str packed, struct error *err)
 {
+    struct str in = packed;
     block->day = day;
     block->cluster = cluster;
     block->node = node;
-    return open_all(store, block, packed, BLOCK_NAMES_KINDS, false, err);
+    if (!open_head(block, &in) || !strings_skip(&in, &block->texts, &block->zstd) ||
+        !skip_series(block, &in) || !read_node_hours(store, block, &in))
+        return db_corrupt(store, "a day's block cannot be read", err);
+    return ERR_OK;
 }
 
 /* Histograms: first bin, number of bins, the first bin as what is left of the observed time, and

@@ -100,6 +100,7 @@ struct block {
     int64_t *scratch;  /* 4 x rows_room */
     uint64_t rate[24]; /* predict.c: money x 2^24 for a ms of a GPU, by hour */
     struct arena texts;
+    struct ZSTD_DCtx_s *zstd;
     struct strbuf bytes; /* of the packed block, with slack */
     struct str cold;     /* not yet unpacked */
 };
@@ -128,7 +129,7 @@ enum err block_pack(struct store *store, const struct row_batch *batch, struct s
 /* Lay open series, node-hours and hot columns. Bytes are not trusted: ERR_STORE. */
 enum err block_open(struct store *store, struct block *block, int64_t day, name_t cluster,
                     name_t node, struct str packed, enum block_names names, struct error *err);
-/* Series and node-hours only: what is dear, the columns, is left packed. */
+/* Node-hours only. COLUMN_PADDING bytes behind `packed` must be readable. */
 enum err block_open_node_hours(struct store *store, struct block *block, int64_t day,
                                name_t cluster, name_t node, struct str packed, struct error *err);
 /* The rest, and all rows (with an hour bit in `hours`) and node-hours appended to the batch, in its
@@ -152,8 +153,12 @@ struct strings {
 };
 uint32_t strings_add(struct strings *strings, struct str text);
 void strings_pack(const struct strings *strings, struct strbuf *out);
-/* Texts lie in `arena`. */
-bool strings_unpack(struct str *in, struct arena *arena, struct strings *ret);
+/* Texts lie in `arena`. *zstd is made on first use, and used again. */
+struct ZSTD_DCtx_s;
+bool strings_unpack(struct str *in, struct arena *arena, struct ZSTD_DCtx_s **zstd,
+                    struct strings *ret);
+bool strings_skip(struct str *in, struct arena *arena, struct ZSTD_DCtx_s **zstd);
+void strings_release_zstd(struct ZSTD_DCtx_s *zstd); /* NULL is fine */
 
 /* predict.c: what a column probably is, from those before it; false: nothing (0). */
 bool block_predict(const struct block *block, enum row_column column, int64_t *ret);

@@ -36,5 +36,8 @@ struct runs {
 void column_pack(struct strbuf *out, const int64_t *values, size_t n, struct runs runs);
 /* Take a packed column off the front of `in`; false where it is not one of n values and runs. */
 bool column_unpack(struct str *in, int64_t *values, size_t n, struct runs runs);
+/* Past a packed column that nobody wants the values of: takes the same bytes, and refuses the same.
+ */
+bool column_skip(struct str *in, size_t n, struct runs runs);
 
 #endif

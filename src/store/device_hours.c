@@ -9,6 +9,7 @@
 #include "store/block.h"
 #include "store/group.h"
 #include "store/internal.h"
+#include "store/unpack.h"
 
 #define FORMAT 1
 #define HOURS_MAX (24 * 4096) /* of a node's day */
@@ -59,16 +60,15 @@ static int64_t in_hour(time_ms t, time_ms hour)
     return t == TIME_MIN ? 0 : t - hour + 1;
 }
 
-/* Where each device's run begins, and the end. */
-static uint32_t *runs_of(const int64_t *devices, size_t n, size_t *ret_n)
+/* Where each device's run begins, and the end: starts[n + 1]. How many runs. */
+static size_t find_runs(const int64_t *devices, size_t n, uint32_t *starts)
 {
-    uint32_t *starts = mem_alloc((n + 2) * sizeof *starts);
-    *ret_n = 0;
+    size_t runs = 0;
     for (size_t i = 0; i < n; i++)
         if (i == 0 || devices[i] != devices[i - 1])
-            starts[(*ret_n)++] = (uint32_t)i;
-    starts[*ret_n] = (uint32_t)n;
-    return starts;
+            starts[runs++] = (uint32_t)i;
+    starts[runs] = (uint32_t)n;
+    return runs;
 }
 
 static void put_numbers(struct group_writer *group, const struct hours *hours, int64_t day,
@@ -96,7 +96,7 @@ static enum err pack(struct store *store, const struct hours *hours, int64_t day
 {
     struct group_writer group = {0};
     int64_t *values = mem_alloc((hours->n + 1) * sizeof *values);
-    uint32_t *starts = NULL, id = 0;
+    uint32_t *starts = mem_alloc((hours->n + 2) * sizeof *starts), id = 0;
     size_t runs_n = 0;
     enum err code = ERR_OK;
     for (int column = HOURS_DEVICE; column <= HOURS_MODEL && !code; column++) {
@@ -107,7 +107,7 @@ static enum err pack(struct store *store, const struct hours *hours, int64_t day
             values[i] = id;
         }
         if (column == HOURS_DEVICE)
-            starts = runs_of(values, hours->n, &runs_n);
+            runs_n = find_runs(values, hours->n, starts);
         group_put(&group, values, hours->n, (struct runs){NULL, 0});
     }
     if (!code)
@@ -121,87 +121,186 @@ static enum err pack(struct store *store, const struct hours *hours, int64_t day
     return code;
 }
 
-static bool get_numbers(struct group_reader *group, struct device_hour *items, size_t n,
-                        int64_t day, int64_t *values, struct runs runs)
+/* What a thread needs to unpack. */
+struct scratch {
+    struct strbuf bytes;
+    int64_t *values;
+    uint32_t *starts;
+    size_t room;
+};
+
+static void release_scratch(void *context)
 {
-    for (int column = HOURS_HOUR; column < HOURS_COLUMNS; column++) {
-        if (!group_get(group, values, n, runs))
+    struct scratch *scratch = context;
+    strbuf_release(&scratch->bytes);
+    free(scratch->values);
+    free(scratch->starts);
+}
+
+static bool set_hours(struct device_hour *items, size_t n, int64_t day, const int64_t *values)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (values[i] < 0 || values[i] > 23)
             return false;
-        for (size_t i = 0; i < n; i++) {
-            if (column <= HOURS_IDLE && (values[i] < 0 || values[i] > HOUR_MS + 1))
-                return false;
-            time_ms inside = values[i] ? items[i].hour + values[i] - 1 : TIME_MIN;
-            if (column == HOURS_HOUR && values[i] > 23)
-                return false;
-            if (column == HOURS_HOUR)
-                items[i].hour = day * DAY_MS + values[i] * HOUR_MS;
-            else if (column == HOURS_WORKED)
-                items[i].worked_until = inside;
-            else if (column == HOURS_IDLE)
-                items[i].idle_from = inside;
-            else
-                memcpy((char *)&items[i] + plain_fields[column - HOURS_IDLE - 1], &values[i],
-                       sizeof *values);
-        }
+        items[i].hour = day * DAY_MS + values[i] * HOUR_MS;
     }
     return true;
 }
 
-static bool get_all(const struct store *store, struct group_reader *group,
-                    struct device_hour *items, size_t n, int64_t day)
+/* A time inside the hour. */
+static bool set_times(struct device_hour *items, size_t n, size_t offset, const int64_t *values)
 {
-    int64_t *values = mem_alloc((n + 1) * sizeof *values);
-    uint32_t *starts = NULL;
-    size_t runs_n = 0;
-    bool fine = true;
-    for (int column = HOURS_DEVICE; column <= HOURS_MODEL && fine; column++) {
-        fine = group_get(group, values, n, (struct runs){NULL, 0});
-        if (fine && column == HOURS_DEVICE)
-            starts = runs_of(values, n, &runs_n);
-        for (size_t i = 0; i < n && fine; i++)
-            fine = dictionary_get(store, (uint64_t)values[i],
-                                  column == HOURS_DEVICE ? &items[i].device : &items[i].model);
+    for (size_t i = 0; i < n; i++) {
+        if (values[i] < 0 || values[i] > HOUR_MS + 1)
+            return false;
+        time_ms t = values[i] ? items[i].hour + values[i] - 1 : TIME_MIN;
+        memcpy((char *)&items[i] + offset, &t, sizeof t);
     }
-    fine = fine && get_numbers(group, items, n, day, values, (struct runs){starts, runs_n});
-    free(starts);
-    free(values);
-    return fine;
+    return true;
 }
 
-/* Appended to `ret`. Bytes are not trusted. */
-static enum err unpack(struct store *store, int64_t key, struct str packed, struct hours *ret,
+static void set_plain(struct device_hour *items, size_t n, size_t offset, const int64_t *values)
+{
+    for (size_t i = 0; i < n; i++)
+        memcpy((char *)&items[i] + offset, &values[i], sizeof *values);
+}
+
+static bool set_names(const struct store *store, struct device_hour *items, size_t n, size_t offset,
+                      const int64_t *values)
+{
+    name_t name = NAME_NONE;
+    for (size_t i = 0; i < n; i++) {
+        if ((i == 0 || values[i] != values[i - 1]) &&
+            !dictionary_get(store, (uint64_t)values[i], &name))
+            return false;
+        memcpy((char *)&items[i] + offset, &name, sizeof name);
+    }
+    return true;
+}
+
+static bool is_wanted(enum device_hour_fields fields, int column)
+{
+    if (fields == DEVICE_HOURS_ALL)
+        return true;
+    switch (column) {
+    case HOURS_covered_ms:
+    case HOURS_held_ms:
+    case HOURS_util:
+    case HOURS_util_seen_ms:
+    case HOURS_mem:
+    case HOURS_mem_seen_ms:
+    case HOURS_power_mw_ms:
+    case HOURS_power_seen_ms:
+    case HOURS_power_max_mw:
+        return false;
+    default:
+        return true;
+    }
+}
+
+static bool get_numbers(struct group_reader *group, const struct hours *hours, int64_t day,
+                        enum device_hour_fields fields, struct scratch *scratch)
+{
+    struct device_hour *items = hours->items;
+    size_t n = hours->n, runs_n = find_runs(scratch->values, n, scratch->starts);
+    struct runs runs = {scratch->starts, runs_n};
+    for (int column = HOURS_MODEL + 1; column < HOURS_COLUMNS; column++) {
+        if (!is_wanted(fields, column)) {
+            if (!group_skip(group, n, runs))
+                return false;
+            continue;
+        }
+        bool plain = column > HOURS_IDLE;
+        if (plain && group_skip_zero(group))
+            continue; /* as it is */
+        bool fine = group_get(group, scratch->values, n, runs);
+        if (fine && column == HOURS_HOUR)
+            fine = set_hours(items, n, day, scratch->values);
+        else if (fine && !plain)
+            fine = set_times(items, n,
+                             column == HOURS_WORKED ? offsetof(struct device_hour, worked_until)
+                                                    : offsetof(struct device_hour, idle_from),
+                             scratch->values);
+        else if (fine)
+            set_plain(items, n, plain_fields[column - HOURS_IDLE - 1], scratch->values);
+        if (!fine)
+            return false;
+    }
+    return true;
+}
+
+/* Models come after devices, and runs are those of devices. */
+static bool get_all(const struct store *store, struct group_reader *group,
+                    const struct hours *hours, int64_t day, enum device_hour_fields fields,
+                    struct scratch *scratch)
+{
+    struct runs none = {NULL, 0};
+    int64_t *devices = scratch->values, *models = devices + hours->n;
+    return group_get(group, devices, hours->n, none) &&
+           set_names(store, hours->items, hours->n, offsetof(struct device_hour, device),
+                     devices) &&
+           group_get(group, models, hours->n, none) &&
+           set_names(store, hours->items, hours->n, offsetof(struct device_hour, model), models) &&
+           get_numbers(group, hours, day, fields, scratch);
+}
+
+static void reserve_scratch(struct scratch *scratch, size_t n)
+{
+    if (n + 1 <= scratch->room)
+        return;
+    scratch->room = n + 1;
+    scratch->values = mem_realloc(scratch->values, 2 * scratch->room, sizeof *scratch->values);
+    scratch->starts = mem_realloc(scratch->starts, scratch->room + 1, sizeof *scratch->starts);
+}
+
+/* In place of what `ret` holds. Bytes are not trusted; COLUMN_PADDING more of them can be read. */
+static enum err unpack(struct store *store, const struct unpack_value *value,
+                       enum device_hour_fields fields, struct scratch *scratch, struct hours *ret,
                        struct error *err)
 {
     struct place place;
     uint64_t n = 0;
     struct group_reader group;
-    char *bytes = mem_zalloc(packed.n + COLUMN_PADDING, 1);
-    if (packed.n)
-        memcpy(bytes, packed.p, packed.n);
-    struct str in = {bytes, packed.n};
+    struct str in = value->packed;
+    int64_t key = value->keys[0];
     bool fine = places_get(store, key & ((1 << PLACE_BITS) - 1), &place) && in.n && *in.p == FORMAT;
+    ret->n = 0;
     if (fine) {
         in.p++, in.n--;
         fine = varint_get(&in, &n) && n <= HOURS_MAX && group_begin(&group, &in, HOURS_COLUMNS);
     }
     if (fine) {
         mem_reserve(ret->items, ret->n, ret->room, n);
-        struct device_hour *items = ret->items + ret->n;
+        reserve_scratch(scratch, n);
         if (n)
-            memset(items, 0, n * sizeof *items);
-        fine = get_all(store, &group, items, n, key >> PLACE_BITS);
+            memset(ret->items, 0, n * sizeof *ret->items);
+        ret->n = n;
+        fine = get_all(store, &group, ret, key >> PLACE_BITS, fields, scratch);
         for (size_t i = 0; i < n; i++)
-            items[i].cluster = place.cluster, items[i].node = place.node;
-        ret->n += fine ? n : 0;
+            ret->items[i].cluster = place.cluster, ret->items[i].node = place.node;
     }
-    free(bytes);
+    ret->n = fine ? n : 0;
     return fine ? ERR_OK : db_corrupt(store, "a node's GPU hours cannot be read", err);
+}
+
+/* Bytes without room behind them. */
+static enum err unpack_copy(struct store *store, int64_t key, struct str packed, struct hours *ret,
+                            struct error *err)
+{
+    static const char slack[COLUMN_PADDING];
+    struct scratch scratch = {0};
+    strbuf_add(&scratch.bytes, packed);
+    strbuf_add(&scratch.bytes, (struct str){slack, sizeof slack});
+    struct unpack_value value = {{key}, {scratch.bytes.text, packed.n}};
+    enum err code = unpack(store, &value, DEVICE_HOURS_ALL, &scratch, ret, err);
+    release_scratch(&scratch);
+    return code;
 }
 
 enum err device_hours_check(struct store *store, int64_t key, struct str packed, struct error *err)
 {
     struct hours hours = {0};
-    enum err code = unpack(store, key, packed, &hours, err);
+    enum err code = unpack_copy(store, key, packed, &hours, err);
     free(hours.items);
     return code;
 }
@@ -215,7 +314,7 @@ static enum err read_key(struct store *store, int64_t key, struct hours *ret, st
     int rc = sqlite3_step(get);
     enum err code = ERR_OK;
     if (rc == SQLITE_ROW)
-        code = unpack(store, key, db_text(get, 0), ret, err);
+        code = unpack_copy(store, key, db_text(get, 0), ret, err);
     else if (rc != SQLITE_DONE)
         code = db_fail(store, rc, "reading GPU hours", err);
     sqlite3_reset(get);
@@ -379,103 +478,71 @@ enum err device_hours_clear(struct store *store, struct span span, struct error 
     return code;
 }
 
-/* The days of [from, to) that may have keys: block_key() of days far off would wrap. */
-static struct span bounded(struct span span)
-{
-    const time_ms far = DAY_MS << 24;
-    span.from = span.from < -far ? -far : span.from;
-    span.to = span.to > far ? far : span.to;
-    return span;
-}
+struct reading {
+    struct store *store;
+    struct span span;
+    enum device_hour_fields fields;
+    store_device_hours_fn each;
+    void *context;
+};
 
-static enum err read_all(struct store *store, struct span span, store_device_hours_fn each,
-                         void *context, struct error *err)
+static enum err unpack_hours(void *context, void *scratch, const struct unpack_value *value,
+                             void *room, struct error *err)
 {
-    sqlite3_stmt *get = db_statement(store, STATEMENT_GPU_HOURS, err);
-    if (!get)
-        return ERR_STORE;
-    sqlite3_bind_int64(get, 1, block_key(day_of(span.from), 0));
-    sqlite3_bind_int64(get, 2, block_key(day_of(span.to - 1) + 1, 0));
-    enum err code = ERR_OK;
-    int rc = SQLITE_DONE;
-    bool more = true;
-    struct hours hours = {0};
-    while (!code && more && (rc = sqlite3_step(get)) == SQLITE_ROW) {
-        hours.n = 0;
-        code = unpack(store, sqlite3_column_int64(get, 0), db_text(get, 1), &hours, err);
-        if (code)
-            break;
-        if (hours_in_day(span, sqlite3_column_int64(get, 0) >> PLACE_BITS) != 0xffffff) {
-            take_out(&hours, (struct span){TIME_MIN, span.from});
-            take_out(&hours, (struct span){span.to, TIME_MAX});
-        }
-        more = hours.n == 0 || each(context, hours.items, hours.n);
+    const struct reading *reading = context;
+    struct hours *hours = room;
+    enum err code = unpack(reading->store, value, reading->fields, scratch, hours, err);
+    if (!code && hours_in_day(reading->span, value->keys[0] >> PLACE_BITS) != 0xffffff) {
+        take_out(hours, (struct span){TIME_MIN, reading->span.from});
+        take_out(hours, (struct span){reading->span.to, TIME_MAX});
     }
-    if (!code && more && rc != SQLITE_DONE)
-        code = db_fail(store, rc, "reading GPU hours", err);
-    sqlite3_reset(get);
-    free(hours.items);
     return code;
 }
 
-enum err store_read_device_hours(struct store *store, struct span span, store_device_hours_fn each,
+static bool take_hours(void *context, const void *room)
+{
+    const struct reading *reading = context;
+    const struct hours *hours = room;
+    return hours->n == 0 || reading->each(reading->context, hours->items, hours->n);
+}
+
+static void release_hours(void *room)
+{
+    free(((struct hours *)room)->items);
+}
+
+static enum err read_all(struct reading *reading, struct error *err)
+{
+    struct store *store = reading->store;
+    struct unpacking unpacking = {.store = store,
+                                  .rows = db_statement(store, STATEMENT_GPU_HOURS, err),
+                                  .keys_n = 1,
+                                  .doing = "reading GPU hours",
+                                  .context = reading,
+                                  .room_size = sizeof(struct hours),
+                                  .scratch_size = sizeof(struct scratch),
+                                  .unpack = unpack_hours,
+                                  .take = take_hours,
+                                  .release_room = release_hours,
+                                  .release_scratch = release_scratch};
+    if (!unpacking.rows)
+        return ERR_STORE;
+    sqlite3_bind_int64(unpacking.rows, 1, block_key(day_of(reading->span.from), 0));
+    sqlite3_bind_int64(unpacking.rows, 2, block_key(day_of(reading->span.to - 1) + 1, 0));
+    return unpack_all(&unpacking, err);
+}
+
+enum err store_read_device_hours(struct store *store, struct span span,
+                                 enum device_hour_fields fields, store_device_hours_fn each,
                                  void *context, struct error *err)
 {
-    span = bounded(span);
-    if (span.from >= span.to || store->lens)
+    struct reading reading = {store, store_span_with_keys(span), fields, each, context};
+    if (reading.span.from >= reading.span.to || store->lens)
         return ERR_OK;
     enum err code = store_read_begin(store, err);
     if (code)
         return code;
-    code = read_all(store, span, each, context, err);
-    store_read_end(store);
-    return code;
-}
-
-static enum err read_nodes(struct store *store, struct span span, store_node_hours_fn each,
-                           void *context, struct error *err)
-{
-    sqlite3_stmt *get = db_statement(store, STATEMENT_BLOCKS, err);
-    if (!get)
-        return ERR_STORE;
-    sqlite3_bind_int64(get, 1, cell_key(day_of(span.from), 0, 0));
-    sqlite3_bind_int64(get, 2, cell_key(day_of(span.to - 1) + 1, 0, 0));
-    enum err code = ERR_OK;
-    int rc = SQLITE_DONE;
-    bool more = true;
-    struct block *block = store->reading;
-    while (!code && more && (rc = sqlite3_step(get)) == SQLITE_ROW) {
-        struct place place;
-        int64_t key = sqlite3_column_int64(get, 0);
-        if (!places_get(store, cell_place(key), &place)) {
-            code = db_corrupt(store, "a block of an unknown node", err);
-            break;
-        }
-        code = block_open_node_hours(store, block, cell_day(key), place.cluster, place.node,
-                                     db_text(get, 2), err);
-        size_t from = 0, to = code ? 0 : block->node_hours_n;
-        while (from < to && block->node_hours[from].hour < span.from)
-            from++;
-        while (to > from && block->node_hours[to - 1].hour >= span.to)
-            to--;
-        more = from == to || each(context, block->node_hours + from, to - from);
-    }
-    if (!code && more && rc != SQLITE_DONE)
-        code = db_fail(store, rc, "reading node-hours", err);
-    sqlite3_reset(get);
-    return code;
-}
-
-enum err store_read_node_hours(struct store *store, struct span span, store_node_hours_fn each,
-                               void *context, struct error *err)
-{
-    span = bounded(span);
-    if (span.from >= span.to || store->lens)
-        return ERR_OK;
-    enum err code = store_read_begin(store, err);
-    if (code)
-        return code;
-    code = read_nodes(store, span, each, context, err);
+    code = read_all(&reading, err);
     store_read_end(store);
     return code;
 }

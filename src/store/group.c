@@ -57,3 +57,10 @@ bool group_skip_zero(struct group_reader *group)
     group->next += zero;
     return zero;
 }
+
+bool group_skip(struct group_reader *group, size_t n, struct runs runs)
+{
+    bool zero = next_is_zero(group);
+    group->next++;
+    return zero || column_skip(group->in, n, runs);
+}

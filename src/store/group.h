@@ -23,6 +23,7 @@ struct group_reader {
 /* False where the bytes are no group of so many columns; likewise below. */
 bool group_begin(struct group_reader *group, struct str *in, unsigned columns);
 bool group_get(struct group_reader *group, int64_t *values, size_t n, struct runs runs);
+bool group_skip(struct group_reader *group, size_t n, struct runs runs); /* past the next one */
 /* Is the next column all 0? It is then skipped. */
 bool group_skip_zero(struct group_reader *group);
 

@@ -237,6 +237,8 @@ enum err store_days(struct store *store, struct span hours, struct day **ret, si
                     struct error *err);
 /* The hours of `span` that lie in the day, as bits. */
 uint32_t hours_in_day(struct span span, int64_t day);
+/* The part of [from, to) that may have keys: block_key() of days far off would wrap. */
+struct span store_span_with_keys(struct span span);
 
 /* device_hours.c: what GPUs did, of the nodes and hours of a batch; and of all nodes. */
 enum err device_hours_put(struct store *store, const struct row_batch *batch, struct error *err);

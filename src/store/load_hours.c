@@ -291,9 +291,7 @@ static enum err read_all(struct store *store, enum load_kind kind, struct span s
 static enum err read_kind(struct store *store, enum load_kind kind, struct span span, items_fn each,
                           void *context, struct error *err)
 {
-    const time_ms far = DAY_MS << 24;
-    span.from = span.from < -far ? -far : span.from;
-    span.to = span.to > far ? far : span.to;
+    span = store_span_with_keys(span);
     if (span.from >= span.to)
         return ERR_OK;
     enum err code = store_read_begin(store, err);

@@ -59,6 +59,14 @@ uint32_t hours_in_day(struct span span, int64_t day)
     return bits;
 }
 
+struct span store_span_with_keys(struct span span)
+{
+    const time_ms far = DAY_MS << 24;
+    span.from = span.from < -far ? -far : span.from;
+    span.to = span.to > far ? far : span.to;
+    return span;
+}
+
 enum err store_days(struct store *store, struct span hours, struct day **ret, size_t *ret_n,
                     struct error *err)
 {

@@ -304,9 +304,7 @@ static enum err read_all(struct node_reading *reading, struct span hours, struct
 enum err store_read_nodes(struct store *store, struct span hours,
                           const struct store_node_reader *reader, struct error *err)
 {
-    const time_ms far = DAY_MS << 24; /* cell_key() of days far off would wrap */
-    hours.from = hours.from < -far ? -far : hours.from;
-    hours.to = hours.to > far ? far : hours.to;
+    hours = store_span_with_keys(hours);
     struct node_reading *reading = mem_zalloc(1, sizeof *reading);
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     reading->store = store;

@@ -91,7 +91,13 @@ enum err store_read_nodes(struct store *store, struct span hours,
  * order of day; inside a call in order of device and hour. `each` returns false to stop. A database
  * that an older version filled has none of its hours. */
 typedef bool (*store_device_hours_fn)(void *context, const struct device_hour *hours, size_t n);
-enum err store_read_device_hours(struct store *store, struct span hours, store_device_hours_fn each,
+enum device_hour_fields {
+    DEVICE_HOURS_ALL,
+    DEVICE_HOURS_STREAK, /* idle since when, and what idle GPUs draw: covered, held, util, mem and
+                            power fields (but for the limit) are 0, and not unpacked */
+};
+enum err store_read_device_hours(struct store *store, struct span hours,
+                                 enum device_hour_fields fields, store_device_hours_fn each,
                                  void *context, struct error *err);
 
 /* Read what nodes cost in [hours.from, hours.to): likewise, in order of hour. */

@@ -147,7 +147,8 @@ static bool take(struct str *in, size_t n, struct str *ret)
     return true;
 }
 
-static bool text_stream(struct str *in, struct arena *arena, struct str *ret)
+static bool text_stream(struct str *in, struct arena *arena, struct ZSTD_DCtx_s **zstd,
+                        struct str *ret)
 {
     uint64_t head, packed_n;
     if (!varint_get(in, &head) || head >> 1 > TEXT_MAX)
@@ -157,8 +158,16 @@ static bool text_stream(struct str *in, struct arena *arena, struct str *ret)
     struct str packed;
     if (!varint_get(in, &packed_n) || !take(in, (size_t)packed_n, &packed))
         return false;
+    if (!*zstd)
+        *zstd = ZSTD_createDCtx();
     *ret = (struct str){arena_alloc(arena, (size_t)(head >> 1)), (size_t)(head >> 1)};
-    return ZSTD_decompress((char *)ret->p, ret->n, packed.p, packed.n) == ret->n;
+    return *zstd &&
+           ZSTD_decompressDCtx(*zstd, (char *)ret->p, ret->n, packed.p, packed.n) == ret->n;
+}
+
+void strings_release_zstd(struct ZSTD_DCtx_s *zstd)
+{
+    ZSTD_freeDCtx(zstd);
 }
 
 static bool next_text(struct str *texts, struct str *uuids, struct arena *arena,
@@ -195,14 +204,37 @@ static bool next_text(struct str *texts, struct str *uuids, struct arena *arena,
     return true;
 }
 
-bool strings_unpack(struct str *in, struct arena *arena, struct strings *ret)
+bool strings_unpack(struct str *in, struct arena *arena, struct ZSTD_DCtx_s **zstd,
+                    struct strings *ret)
 {
     uint64_t n;
     struct str texts;
-    if (!varint_get(in, &n) || n > BLOCK_STRINGS_MAX || !text_stream(in, arena, &texts))
+    if (!varint_get(in, &n) || n > BLOCK_STRINGS_MAX || !text_stream(in, arena, zstd, &texts))
         return false;
     for (uint64_t i = 0; i < n; i++)
         if (!next_text(&texts, in, arena, ret))
             return false;
     return true;
+}
+
+/* How long the uids are together, the tags say. */
+bool strings_skip(struct str *in, struct arena *arena, struct ZSTD_DCtx_s **zstd)
+{
+    uint64_t n, tag, number;
+    struct str texts, rest;
+    size_t uuids = 0;
+    if (!varint_get(in, &n) || n > BLOCK_STRINGS_MAX || !text_stream(in, arena, zstd, &texts))
+        return false;
+    for (uint64_t i = 0; i < n; i++) {
+        if (!varint_get(&texts, &tag))
+            return false;
+        uuids += tag == TAG_UUID;
+        if (tag == TAG_UUID)
+            continue;
+        if (tag >= TAG_GOES_ON && !varint_get(&texts, &number))
+            return false;
+        if (!varint_get(&texts, &number) || !take(&texts, (size_t)number, &rest))
+            return false;
+    }
+    return take(in, uuids * UUID_BYTES, &rest);
 }

@@ -135,8 +135,8 @@ enum err store_verify(struct store *store, struct error *err)
             code = check_rollup(&check, &days[i], err);
     }
     if (!code)
-        code =
-            store_read_device_hours(store, (struct span){TIME_MIN, TIME_MAX}, is_read, NULL, err);
+        code = store_read_device_hours(store, (struct span){TIME_MIN, TIME_MAX}, DEVICE_HOURS_ALL,
+                                       is_read, NULL, err);
     if (!code)
         code = load_hours_verify(store, err);
     store_read_end(store);

@@ -19,9 +19,13 @@ static size_t round_trip(const int64_t *values, size_t n, struct runs runs)
     for (int i = 0; i < COLUMN_PADDING; i++)
         strbuf_addc(&out, (char)0xa5);
     struct str in = {out.text + 1, size + 3}; /* something follows */
+    struct str past = in;
     int64_t back[N];
     assert_true(column_unpack(&in, back, n, runs));
     assert_int_equal(in.n, 3);
+    assert_true(column_skip(&past, n, runs));
+    assert_ptr_equal(past.p, in.p);
+    assert_int_equal(past.n, 3);
     for (size_t i = 0; i < n; i++)
         if (back[i] != values[i])
             fail_msg("value %zu: %lld became %lld", i, (long long)values[i], (long long)back[i]);

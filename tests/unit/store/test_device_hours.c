@@ -171,20 +171,95 @@ static void what_was_put_comes_back(void **state)
             must(store_open(path, STORE_WRITE, names, &store, &failure));
         }
         struct list found = {.names = names};
-        must(store_read_device_hours(store, (struct span){TIME_MIN, TIME_MAX}, gather, &found,
-                                     &failure));
+        must(store_read_device_hours(store, (struct span){TIME_MIN, TIME_MAX}, DEVICE_HOURS_ALL,
+                                     gather, &found, &failure));
         assert_same(&found, &model);
         free(found.items);
     }
     struct span part = some_hours();
     struct list found = {.names = names};
-    must(store_read_device_hours(store, part, gather, &found, &failure));
+    must(store_read_device_hours(store, part, DEVICE_HOURS_ALL, gather, &found, &failure));
     forget(&model, (struct span){TIME_MIN, part.from}, NAME_NONE);
     forget(&model, (struct span){part.to, TIME_MAX}, NAME_NONE);
+    assert_same(&found, &model);
+    found.n = 0;
+    must(store_read_device_hours(store, part, DEVICE_HOURS_STREAK, gather, &found, &failure));
+    for (size_t i = 0; i < model.n; i++) {
+        struct device_hour *hour = &model.items[i];
+        hour->covered_ms = hour->held_ms = hour->util = hour->util_seen_ms = hour->mem = 0;
+        hour->mem_seen_ms = hour->power_mw_ms = hour->power_seen_ms = hour->power_max_mw = 0;
+    }
     assert_same(&found, &model);
     store_close(store);
     unlink(path);
     free(found.items);
+    free(model.items);
+    names_free(names);
+}
+
+#define MANY_NODES 40
+#define MANY_DAYS 9
+
+/* Calls that came, each of a node's day; `until`: how many are wanted. */
+struct calls {
+    int64_t days[MANY_NODES * MANY_DAYS];
+    size_t n, until;
+};
+
+static bool count_calls(void *context, const struct device_hour *hours, size_t n)
+{
+    struct calls *calls = context;
+    assert_in_range(n, 1, 3 * 24);
+    for (size_t i = 1; i < n; i++) {
+        assert_int_equal(hours[i].node, hours[0].node);
+        assert_int_equal(hours[i].hour / DAY_MS, hours[0].hour / DAY_MS);
+    }
+    assert_true(calls->n < calls->until);
+    calls->days[calls->n++] = hours[0].hour / DAY_MS;
+    return calls->n < calls->until;
+}
+
+/* 360 values are unpacked by several threads: each is handed over once, in order of day, up to the
+ * one that is damaged or the one at which the reader has seen enough. */
+static void many_days_come_in_order(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/test_device_hours.XXXXXX";
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    close(file);
+    struct names *names = names_new();
+    struct list model = {.names = names};
+    struct store *store;
+    struct span all = {TIME_MIN, TIME_MAX};
+    must(store_open(path, STORE_WRITE, names, &store, &failure));
+    must(store_begin(store, &failure));
+    for (int node = 0; node < MANY_NODES; node++)
+        append(store, &model, (struct span){H0, H0 + MANY_DAYS * DAY_MS}, node);
+    must(store_commit(store, NULL, &failure));
+    struct calls whole = {.until = SIZE_MAX}, some = {.until = 77}, sound = {.until = SIZE_MAX};
+    must(store_read_device_hours(store, all, DEVICE_HOURS_ALL, count_calls, &whole, &failure));
+    assert_int_equal(whole.n, MANY_NODES * MANY_DAYS);
+    for (size_t i = 0; i < whole.n; i++)
+        assert_int_equal(whole.days[i], H0 / DAY_MS + (int64_t)(i / MANY_NODES));
+    must(store_read_device_hours(store, all, DEVICE_HOURS_ALL, count_calls, &some, &failure));
+    assert_int_equal(some.n, 77);
+    store_close(store);
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db,
+                                  "UPDATE gpu_hours SET data = x'00' WHERE key = "
+                                  "(SELECT key FROM gpu_hours ORDER BY key LIMIT 1 OFFSET 200)",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    sqlite3_close(db);
+    must(store_open(path, STORE_READ, names, &store, &failure));
+    assert_int_equal(
+        store_read_device_hours(store, all, DEVICE_HOURS_ALL, count_calls, &sound, &failure),
+        ERR_STORE);
+    assert_int_equal(sound.n, 200);
+    store_close(store);
+    unlink(path);
     free(model.items);
     names_free(names);
 }
@@ -247,8 +322,8 @@ static void damaged_blocks_are_refused_or_read(void **state)
         assert_int_equal(sqlite3_exec(db, "RELEASE s", NULL, NULL, NULL), SQLITE_OK);
         must(store_open(path, STORE_READ, names, &store, &failure));
         struct list found = {.names = names};
-        bool unread = store_read_device_hours(store, (struct span){TIME_MIN, TIME_MAX}, gather,
-                                              &found, &failure) != ERR_OK;
+        bool unread = store_read_device_hours(store, (struct span){TIME_MIN, TIME_MAX},
+                                              DEVICE_HOURS_ALL, gather, &found, &failure) != ERR_OK;
         assert_int_equal(store_verify(store, &failure) != ERR_OK, unread);
         refused += unread;
         free(found.items);
@@ -265,6 +340,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_put_comes_back),
+        cmocka_unit_test(many_days_come_in_order),
         cmocka_unit_test(node_hours_of_a_span_are_read),
         cmocka_unit_test(damaged_blocks_are_refused_or_read),
     };

@@ -170,7 +170,7 @@ static void read_all(struct lab *lab)
 {
     struct span day = {H0, H0 + 24 * HOUR_MS};
     must(store_read_rows(lab->store, day, on_rows, lab, &failure));
-    must(store_read_device_hours(lab->store, day, on_devices, lab, &failure));
+    must(store_read_device_hours(lab->store, day, DEVICE_HOURS_ALL, on_devices, lab, &failure));
     must(store_read_node_hours(lab->store, day, on_nodes, lab, &failure));
     must(store_read_machine_hours(lab->store, day, on_machines, lab, &failure));
     must(store_read_workload_hours(lab->store, day, on_workloads, lab, &failure));
