@@ -19,6 +19,7 @@
 #define MODELS_MAX 96
 #define ALIASES_MAX 256
 #define PROFILES_MAX 256
+#define SHARINGS_MAX 8
 #define WORDS_MAX 96 /* bytes of a name in words; longer texts are cut, which no known name is */
 #define MIB ((int64_t)1 << 20)
 
@@ -28,12 +29,18 @@ struct alias {
     const struct gpu_model *model;
 };
 
+struct sharing {
+    struct str name, reason, source;
+    bool time_slicing;
+};
+
 static struct {
     pthread_once_t once;
     struct gpu_model models[MODELS_MAX];
     struct alias aliases[ALIASES_MAX];
     struct mig_profile profiles[PROFILES_MAX];
-    size_t models_n, aliases_n, profiles_n;
+    struct sharing sharings[SHARINGS_MAX];
+    size_t models_n, aliases_n, profiles_n, sharings_n;
 } book = {.once = PTHREAD_ONCE_INIT};
 
 static int64_t whole(struct str text)
@@ -92,6 +99,27 @@ static struct str next_name(struct str *rest)
     return name;
 }
 
+/* Read before the models. */
+static void add_sharing(const struct csv *csv)
+{
+    enum { NAME, TIME_SLICING, MPS, REASON, SOURCE };
+    invariant(book.sharings_n < SHARINGS_MAX && csv->n == SOURCE + 1);
+    book.sharings[book.sharings_n++] =
+        (struct sharing){csv->fields[NAME], csv->fields[REASON], csv->fields[SOURCE],
+                         str_eq(csv->fields[TIME_SLICING], STR("y"))};
+}
+
+static void set_sharing(struct gpu_model *model, struct str name)
+{
+    size_t i = 0;
+    while (i < book.sharings_n && !str_eq(book.sharings[i].name, name))
+        i++;
+    invariant(i < book.sharings_n);
+    model->time_slicing = book.sharings[i].time_slicing;
+    model->no_slicing = book.sharings[i].reason;
+    model->sharing_source = book.sharings[i].source;
+}
+
 static void add_model(const struct csv *csv)
 {
     enum {
@@ -104,6 +132,7 @@ static void add_model(const struct csv *csv)
         IDLE_W,
         SLICES,
         TABLE,
+        SHARING,
         BANDWIDTH_GBS,
         SMS,
         TFLOPS,
@@ -129,6 +158,7 @@ static void add_model(const struct csv *csv)
         .specs = csv->fields[SPECS],
         .low_confidence = str_eq(csv->fields[CONFIDENCE], STR("low")),
     };
+    set_sharing(model, csv->fields[SHARING]);
     add_alias(model->name, model);
     while (nvml.n) {
         struct str name = next_name(&nvml);
@@ -171,6 +201,7 @@ static void read_table(struct str name, void (*add)(const struct csv *csv))
 
 static void build(void)
 {
+    read_table(STR("sharing.csv"), add_sharing);
     read_table(STR("gpus.csv"), add_model);
     read_table(STR("mig_profiles.csv"), add_profile);
 }

@@ -16,12 +16,15 @@ struct gpu_model {
     int32_t idle_mw;        /* 0 unknown */
     int mig_slices;         /* compute slices under MIG: 7, 4 on A30; 0: no MIG */
     struct str mig_table;   /* which MIG profiles it has */
-    int bandwidth_gbs;      /* of its memory, GB/s; 0 unknown */
-    int sms;                /* streaming multiprocessors, or compute units of AMD's; 0 unknown */
-    int32_t gflops;         /* fp16 or bf16, dense, tensor cores; 0 unknown */
-    bool bf16;              /* false also where it is not known */
-    struct str specs;       /* where the last three are from */
-    bool low_confidence;    /* its figures are recalled, not read from a data sheet */
+    bool time_slicing;      /* can pods take turns on it? */
+    struct str no_slicing;  /* why not */
+    struct str sharing_source;
+    int bandwidth_gbs;   /* of its memory, GB/s; 0 unknown */
+    int sms;             /* streaming multiprocessors, or compute units of AMD's; 0 unknown */
+    int32_t gflops;      /* fp16 or bf16, dense, tensor cores; 0 unknown */
+    bool bf16;           /* false also where it is not known */
+    struct str specs;    /* where the last three are from */
+    bool low_confidence; /* its figures are recalled, not read from a data sheet */
 };
 /* The model that an exporter, a node label or a price list means by text: exact name, the same
  * words in another spelling (case, dashes, "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb"), an alias, or the

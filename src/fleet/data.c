@@ -19,6 +19,7 @@
 
 TABLE(gpus, "gpus.csv");
 TABLE(mig_profiles, "mig_profiles.csv");
+TABLE(sharing, "sharing.csv");
 TABLE(prices, "prices.csv");
 TABLE(cpu_prices, "cpu_prices.csv");
 
@@ -30,6 +31,7 @@ struct str data_file(struct str name)
     } tables[] = {
         {STR("gpus.csv"), data_gpus, data_gpus_end},
         {STR("mig_profiles.csv"), data_mig_profiles, data_mig_profiles_end},
+        {STR("sharing.csv"), data_sharing, data_sharing_end},
         {STR("prices.csv"), data_prices, data_prices_end},
         {STR("cpu_prices.csv"), data_cpu_prices, data_cpu_prices_end},
     };

@@ -34,6 +34,11 @@ void finding_claim_pods(struct findings *findings, struct finding *finding,
     finding->depends = less ? STR("whether fewer pods can carry the load")
                             : STR("nothing is claimed: better use of one pod frees no GPU, it "
                                   "ends sooner or carries more");
+    if (less) {
+        size_t pod = of->gpus_a_pod > 0 ? (size_t)of->gpus_a_pod : 1;
+        finding->remedy = REMEDY_REPLICAS;
+        finding->target = finding_text(findings, "%zu", (now - less) / pod);
+    }
     for (size_t c = 0; c < of->cells_n && less; c++) {
         const struct book_cell *cell = &books->cells[of->cells[c]];
         money_t month = books_month(books, of->sum.first, cell->cost);

@@ -24,7 +24,9 @@ enum remedy {
     REMEDY_WORDS,         /* nothing beyond action and command */
     REMEDY_STOP,          /* the workload stops; it begins again when somebody wants it */
     REMEDY_MIG,           /* its pods ask for `target`, "nvidia.com/mig-1g.10gb" */
-    REMEDY_INSTANCE_TYPE, /* its pods run on machines of the type `target` */
+    REMEDY_INSTANCE_TYPE, /* its pods, or a node's, run on machines of the type `target` */
+    REMEDY_REPLICAS,      /* `target` of its pods stay */
+    REMEDY_SHARE,         /* its pods take turns on GPUs, `target` to one */
 };
 
 /* A saving a month on a cell; kept: what it still costs afterwards, so that nobody else can save
@@ -128,6 +130,13 @@ void finding_claim_pods(struct findings *findings, struct finding *finding,
 /* Has the workload a target: one of its own, of its namespace or of its team, in this order
  * (rule_target.c)? */
 bool rule_target_of(const struct books *books, const struct book_workload *of, int64_t *ret);
+/* How many pods such as those of the workload lie beside each other in the memory of its GPU, with
+ * the headroom of time-slicing, at most as many as may share one; 0: not known, or no time-slicing
+ * on that model (rule_share.c). */
+int64_t rule_replicas_by_memory(const struct books *books, const struct book_workload *of);
+/* Does a node that is there have pods without GPUs, and no taint that keeps them away
+ * (rule_policy.c)? */
+bool rule_lets_cpu_pods_in(const struct books *books, const struct book_node *node);
 /* The price row of a node. */
 void finding_price(struct findings *findings, struct finding *finding,
                    const struct book_node *node);

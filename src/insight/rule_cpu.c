@@ -165,6 +165,8 @@ static void found(const struct books *books, struct findings *findings, size_t i
                      STR_ARG(offer->instance_type), STR_ARG(cpus(findings, offer->vcpus_milli)),
                      STR_ARG(finding_gib(findings, (int64_t)((wide_t)offer->memory_milli_gib *
                                                              (INT64_C(1) << 30) / 1000))));
+    finding->remedy = REMEDY_INSTANCE_TYPE;
+    finding->target = finding_text(findings, "%.*s", STR_ARG(offer->instance_type));
     say_risk(findings, finding, &node->host, offer);
     claim(books, finding, index, instead);
 }

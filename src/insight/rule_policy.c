@@ -24,7 +24,7 @@ static struct finding *policy_finding(struct findings *findings, enum rule_id ru
     return finding;
 }
 
-static bool lets_cpu_pods_in(const struct books *books, const struct book_node *node)
+bool rule_lets_cpu_pods_in(const struct books *books, const struct book_node *node)
 {
     return books_is_now(books, node->last) && node->host.gpu_taint == MACHINE_TAINT_NONE &&
            node->host.cpu_pods > 0;
@@ -40,7 +40,7 @@ void rule_missing_taint(const struct books *books, struct findings *findings)
             continue;
         for (size_t k = i; k < books->nodes_n; k++) {
             const struct book_node *node = &books->nodes[k];
-            if (!book_same_pool(node, pool) || !lets_cpu_pods_in(books, node))
+            if (!book_same_pool(node, pool) || !rule_lets_cpu_pods_in(books, node))
                 continue;
             open++, last = k;
             pods += (size_t)node->host.cpu_pods;

@@ -1,10 +1,13 @@
 /* Time-slicing where the GPU has no MIG: several pods that use little take turns on one GPU.
  *
- * Pods of a pool are packed, the largest memory first: their memory with its headroom must fit
- * beside each other (nothing keeps one from taking more), the peaks of their use must add up to
- * less than the chip, and no more than so many share one. What is saved are whole GPUs. Sharing by
- * turns has a price that the finding names: no isolation of memory and errors, and exporters no
- * longer say which pod used the GPU, so that its dollars are divided evenly. */
+ * The device plugin gives every GPU of a pool the same number of replicas, and the scheduler lays
+ * pods on them as it likes. So a number is advised that does for any of them: the memory of the
+ * largest that many pods with its headroom must fit beside each other (nothing keeps one from
+ * taking more), and their highest peaks of use must add up to less than the chip. Pods that are too
+ * large for that stay on GPUs of their own. What is saved are whole GPUs. Sharing by turns has a
+ * price that the finding names: no isolation of memory and errors, and exporters no longer say
+ * which pod used the GPU, so that its dollars are divided evenly. MPS is another thing: pods that
+ * run beside each other under one server process; it is not advised. */
 #include <stdlib.h>
 
 #include "insight/need.h"
@@ -19,20 +22,24 @@ struct sharer {
     const struct book_node *node;
     const struct gpu_model *gpu;
     struct need need;
+    int64_t bytes;  /* with the headroom */
+    int64_t weight; /* 1e-9: what one pod takes of a GPU, of memory or of the load it may have */
     size_t copies;
 };
 
-struct shared_gpu {
-    int64_t bytes; /* with headroom */
-    int percent;
-    int pods;
+/* More replicas than any pool has use for. */
+#define REPLICAS_MAX 48
+
+/* Pods of a pool that may share, the heaviest of them first; and how many to a GPU. */
+struct plan {
+    size_t from, replicas, shared, needed; /* sharers[from..]: pods, and GPUs for them */
 };
 
 static bool is_looked_at(const struct books *books, const struct book_workload *of,
                          const struct gpu_model *gpu)
 {
     const struct book_cell *sum = &of->sum;
-    return gpu && !gpu->mig_slices && of->type != WORKLOAD_TRAINING && of->gpus_a_pod == 1 &&
+    return !(gpu && gpu->mig_slices) && of->type != WORKLOAD_TRAINING && of->gpus_a_pod == 1 &&
            books_is_now(books, sum->last) && !sum->shared && sum->cost > 0 &&
            sum->held_ns >= (wide_t)books_threshold(books, THRESHOLD_TIME_SLICING_HELD) * 1000000 &&
            ratio_reached(sum->observed_ns, sum->held_ns, books_threshold(books, limits.observed)) &&
@@ -46,6 +53,34 @@ static void refuse(const struct books *books, struct findings *findings,
                 names_text(books->names, of->owner), why);
 }
 
+static int64_t with_headroom(const struct books *books, const struct need *need)
+{
+    wide_t with = (wide_t)NANO + books_threshold(books, limits.headroom);
+    return (int64_t)((need->memory_bytes * with + NANO - 1) / NANO);
+}
+
+static int64_t weight_of(const struct books *books, const struct sharer *of)
+{
+    int64_t most = books_threshold(books, THRESHOLD_TIME_SLICING_LOAD);
+    wide_t memory = (wide_t)of->bytes * NANO / of->need.total_bytes;
+    wide_t load = (wide_t)of->need.peak_percent * (NANO / 100) * NANO / (most > 0 ? most : 1);
+    wide_t more = memory > load ? memory : load;
+    return more > INT64_MAX ? INT64_MAX : (int64_t)more;
+}
+
+/* Why the workload cannot take turns; NULL: it can. */
+static const char *why_not(const struct books *books, struct findings *findings,
+                           const struct book_workload *of, const struct gpu_model *gpu,
+                           struct need *ret)
+{
+    if (!gpu)
+        return "whether its GPU model can be shared is not known: the catalogue does not have it";
+    if (!gpu->time_slicing)
+        return finding_text(findings, "%.*s", STR_ARG(gpu->no_slicing)).p;
+    need_of(books, of, gpu, &limits, ret);
+    return ret->why;
+}
+
 static struct sharer *sharers(const struct books *books, struct findings *findings, size_t *ret_n)
 {
     struct sharer *list = NULL;
@@ -57,71 +92,85 @@ static struct sharer *sharers(const struct books *books, struct findings *findin
         if (!is_looked_at(books, of, gpu))
             continue;
         struct sharer each = {.of = of, .gpu = gpu};
-        need_of(books, of, gpu, &limits, &each.need);
-        if (each.need.why) {
-            refuse(books, findings, of, each.need.why);
+        const char *why = why_not(books, findings, of, gpu, &each.need);
+        if (why) {
+            refuse(books, findings, of, why);
             continue;
         }
         for (size_t c = 0; c < of->cells_n; c++)
             each.copies += books_is_now(books, books->cells[of->cells[c]].last);
         each.node = &books->nodes[books->cells[of->cells[of->cells_n - 1]].node_index];
+        each.bytes = with_headroom(books, &each.need);
+        each.weight = weight_of(books, &each);
         mem_push(list, *ret_n, room, each);
     }
     return list;
 }
 
-static int64_t with_headroom(const struct books *books, const struct need *need)
-{
-    wide_t with = (wide_t)NANO + books_threshold(books, limits.headroom);
-    return (int64_t)((need->memory_bytes * with + NANO - 1) / NANO);
-}
-
-static bool place(const struct books *books, struct shared_gpu *gpu, const struct sharer *of)
-{
-    int64_t bytes = gpu->bytes + with_headroom(books, &of->need);
-    int percent = gpu->percent + of->need.peak_percent;
-    bool alone = gpu->pods == 0; /* as it is now */
-    bool fits = bytes <= of->need.total_bytes &&
-                (wide_t)percent * NANO <=
-                    100 * (wide_t)books_threshold(books, THRESHOLD_TIME_SLICING_LOAD) &&
-                gpu->pods < books_threshold(books, THRESHOLD_TIME_SLICING_PODS);
-    if (!fits && !alone)
-        return false;
-    *gpu = (struct shared_gpu){bytes, percent, gpu->pods + 1};
-    return true;
-}
-
-static int largest_first(const void *a, const void *b)
+static int heaviest_first(const void *a, const void *b)
 {
     const struct sharer *const *left = a, *const *right = b;
-    int64_t l = (*left)->need.memory_bytes, r = (*right)->need.memory_bytes;
+    int64_t l = (*left)->weight, r = (*right)->weight;
     return (l < r) - (l > r);
 }
 
-/* GPUs that the pods of all these need, first fit. */
-static size_t pack(const struct books *books, struct sharer **pool, size_t n)
+/* The largest values so far, descending. */
+struct largest {
+    int64_t values[REPLICAS_MAX];
+    size_t n;
+};
+
+static void largest_add(struct largest *of, int64_t value, size_t copies)
 {
-    struct shared_gpu *gpus = NULL;
-    size_t gpus_n = 0, room = 0;
-    qsort(pool, n, sizeof *pool, largest_first);
-    for (size_t i = 0; i < n; i++)
-        for (size_t copy = 0; copy < pool[i]->copies; copy++) {
-            size_t at = 0;
-            while (at < gpus_n && !place(books, &gpus[at], pool[i]))
-                at++;
-            if (at < gpus_n)
-                continue;
-            mem_push(gpus, gpus_n, room, ((struct shared_gpu){0}));
-            place(books, &gpus[gpus_n - 1], pool[i]);
-        }
-    free(gpus);
-    return gpus_n;
+    for (size_t c = 0; c < copies && c < REPLICAS_MAX; c++) {
+        size_t at = of->n < REPLICAS_MAX ? of->n++ : REPLICAS_MAX - 1;
+        if (at == REPLICAS_MAX - 1 && of->n == REPLICAS_MAX && of->values[at] >= value)
+            return;
+        for (; at > 0 && of->values[at - 1] < value; at--)
+            of->values[at] = of->values[at - 1];
+        of->values[at] = value;
+    }
+}
+
+/* How many of the largest values lie beside each other in `room`. */
+static size_t largest_fit(const struct largest *of, wide_t room)
+{
+    size_t n = 0;
+    for (wide_t sum = 0; n < of->n && (sum += of->values[n]) <= room; n++)
+        ;
+    return n;
+}
+
+/* Let the lightest pods in first, and keep the plan that needs the fewest GPUs. */
+static struct plan plan_of(const struct books *books, struct sharer **pool, size_t n)
+{
+    struct largest memory = {0}, load = {0};
+    int64_t pods = books_threshold(books, THRESHOLD_TIME_SLICING_PODS);
+    size_t most = pods < REPLICAS_MAX ? (size_t)pods : REPLICAS_MAX, shared = 0;
+    struct plan best = {.from = n};
+    qsort(pool, n, sizeof *pool, heaviest_first);
+    for (size_t i = n; i-- > 0;) {
+        largest_add(&memory, pool[i]->bytes, pool[i]->copies);
+        largest_add(&load, pool[i]->need.peak_percent * (NANO / 100), pool[i]->copies);
+        shared += pool[i]->copies;
+        size_t by_memory = largest_fit(&memory, pool[i]->need.total_bytes);
+        size_t by_load = largest_fit(&load, books_threshold(books, THRESHOLD_TIME_SLICING_LOAD));
+        size_t replicas = by_memory < by_load ? by_memory : by_load;
+        replicas = replicas < most ? replicas : most;
+        if (replicas < 2)
+            continue;
+        size_t needed = (shared + replicas - 1) / replicas;
+        if (shared - needed >= best.shared - best.needed && shared > needed)
+            best = (struct plan){i, replicas, shared, needed};
+    }
+    return best;
 }
 
 static void found(const struct books *books, struct findings *findings, const struct sharer *of,
-                  size_t held, size_t needed)
+                  const struct plan *plan)
 {
     const struct book_cell *sum = &of->of->sum;
+    size_t held = plan->shared, needed = plan->needed;
     struct finding *finding =
         finding_add(findings, RULE_TIME_SLICING, finding_workload(findings, of->of),
                     names_text(books->names, of->of->owner));
@@ -131,6 +180,12 @@ static void found(const struct books *books, struct findings *findings, const st
     need_evidence(findings, finding, &of->need, &limits);
     finding_evidence(findings, finding, "memory of the GPU",
                      finding_gib(findings, of->need.total_bytes), "peaks and the headroom");
+    finding_evidence_at(
+        findings, finding, "replicas of a GPU",
+        finding_text(findings, "%zu: any of the pool's pods fit beside each other", plan->replicas),
+        THRESHOLD_TIME_SLICING_PODS);
+    finding_evidence(findings, finding, "time-slicing", STR("the model has it"),
+                     finding_text(findings, "%.*s", STR_ARG(of->gpu->sharing_source)).p);
     finding_evidence(findings, finding, "GPUs of the pool's candidates",
                      finding_text(findings, "%zu held, %zu needed", held, needed), "");
     finding_coverage(findings, finding, sum, limits.observed);
@@ -141,15 +196,19 @@ static void found(const struct books *books, struct findings *findings, const st
                      held - needed, held, STR_ARG(finding_money(findings, finding->month)));
     finding->depends = STR("the other workloads of its pool sharing too, and the pool shrinking by "
                            "the GPUs that come free");
-    finding->action =
-        STR("set time-slicing replicas in the device plugin's configuration for a pool "
-            "of its own, and let these pods ask for one replica each");
+    finding->remedy = REMEDY_SHARE;
+    finding->target = finding_text(findings, "%zu", plan->replicas);
+    finding->action = finding_text(
+        findings,
+        "set %zu time-slicing replicas (timeSlicing, not mps) in the device plugin's configuration "
+        "for a pool of its own, and let these pods ask for one replica each",
+        plan->replicas);
     finding->risk =
         STR("high: no isolation (memory, errors and latency of one pod are those of all) "
             "and no attribution (exporters do not say which pod used the GPU, so that "
             "its dollars are divided by its pods)");
     need_doubts(findings, finding, &of->need, &limits,
-                of->need.total_bytes / (int64_t)((held + needed - 1) / needed));
+                of->need.total_bytes / (int64_t)plan->replicas);
     for (size_t c = 0; c < of->of->cells_n; c++) {
         money_t month = books_month(books, sum->first, books->cells[of->of->cells[c]].cost);
         finding_claim(finding, of->of->cells[c],
@@ -160,13 +219,14 @@ static void found(const struct books *books, struct findings *findings, const st
 static void judge_pool(const struct books *books, struct findings *findings, struct sharer **pool,
                        size_t n)
 {
-    size_t held = 0;
-    for (size_t i = 0; i < n; i++)
-        held += pool[i]->copies;
-    size_t needed = pack(books, pool, n);
+    struct plan plan = plan_of(books, pool, n);
     for (size_t i = 0; i < n; i++) {
-        if (needed < held)
-            found(books, findings, pool[i], held, needed);
+        if (i >= plan.from)
+            found(books, findings, pool[i], &plan);
+        else if (plan.from < n)
+            refuse(books, findings, pool[i]->of,
+                   "the others of its pool can share GPUs by time-slicing, and it is too large to "
+                   "lie beside any of them: it stays on a GPU of its own");
         else
             refuse(books, findings, pool[i]->of,
                    "it could share its GPU by time-slicing, without isolation and without "
@@ -194,4 +254,18 @@ void rule_time_slicing(const struct books *books, struct findings *findings)
     free(done);
     free(pool);
     free(list);
+}
+
+int64_t rule_replicas_by_memory(const struct books *books, const struct book_workload *of)
+{
+    const struct gpu_model *gpu = catalogue_gpu(names_text(books->names, of->model));
+    struct need need;
+    if (!gpu || !gpu->time_slicing || of->gpus_a_pod != 1)
+        return 0;
+    need_of(books, of, gpu, &limits, &need);
+    if (!need.memory_bytes || !need.total_bytes || need.preallocated)
+        return 0;
+    int64_t fit = need.total_bytes / with_headroom(books, &need);
+    int64_t most = books_threshold(books, THRESHOLD_TIME_SLICING_PODS);
+    return fit < most ? fit : most;
 }

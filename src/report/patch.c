@@ -185,6 +185,18 @@ static bool has_several_clusters(const struct books *books)
     return false;
 }
 
+/* How many pods are to share a GPU; 0: they are not. */
+static int64_t pods_to_a_gpu(const struct findings *findings, const struct finding *finding,
+                             const struct patch_place *place)
+{
+    long long pods = 0;
+    if (finding->remedy == REMEDY_SHARE)
+        return str_to_i64(finding->target, &pods) ? pods : 0;
+    if (finding->rule == RULE_IDLE_NOTEBOOK && place->workload)
+        return rule_replicas_by_memory(findings->books, place->workload);
+    return 0;
+}
+
 struct patch_set *patch_new(const struct findings_report *report)
 {
     const struct findings *findings = report->findings;
@@ -199,9 +211,13 @@ struct patch_set *patch_new(const struct findings_report *report)
     for (size_t i = 0; i < findings->n - findings->exempt_n; i++) {
         const struct finding *finding = &findings->items[i];
         struct patch_place place = patch_place_of(findings, finding);
-        if (finding->rule == RULE_IDLE_NOTEBOOK || finding->rule == RULE_TIME_SLICING)
-            patch_time_slicing(file_of(set, STR("platform"), several ? place.cluster : STR_NONE));
+        int64_t pods = pods_to_a_gpu(findings, finding, &place);
+        if (pods >= 2 && pods < PATCH_SHARES_MAX)
+            file_of(set, STR("platform"), several ? place.cluster : STR_NONE)->shares |= UINT64_C(1)
+                                                                                         << pods;
     }
+    for (size_t i = 0; i < set->n; i++)
+        patch_time_slicing(&set->files[i]);
     name_files(set);
     for (size_t i = 0; i < set->n; i++)
         add_head(report, &set->files[i]);

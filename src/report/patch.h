@@ -22,8 +22,9 @@ struct patch_file {
     struct str name;           /* of the file: [a-z0-9_-]+.yaml, or with .CLUSTER; unique */
     struct strbuf text;
     size_t findings, documents;
-    bool shares_gpus, has_priorities; /* what a file needs once is there */
-    money_t saving;                   /* a month */
+    uint64_t shares;     /* bit n: some GPUs are to be shared by n pods */
+    bool has_priorities; /* the class is there */
+    money_t saving;      /* a month */
 };
 struct patch_set {
     struct patch_file *files; /* by saving, then name */
@@ -45,7 +46,10 @@ struct patch_place patch_place_of(const struct findings *findings, const struct 
 /* Appends the change of a finding, beneath its evidence. */
 void patch_change(const struct findings *findings, const struct finding *finding,
                   const struct patch_place *place, struct patch_file *file);
-/* What idle notebooks and small services of a cluster share: the device plugin's time-slicing. */
+/* patch_platform.c: the device plugin's time-slicing for what `shares` has. */
+#define PATCH_SHARES_MAX 64
+#define PATCH_SHARED_LABEL "nvidia.com/device-plugin.config"
+#define PATCH_SHARED "shared-" /* and the number of pods: a key of its configuration */
 void patch_time_slicing(struct patch_file *file);
 
 #endif

@@ -1,9 +1,9 @@
-/* The change that each rule's finding asks for. Kinds of workloads stand in a table: where a kind
- * says how many pods it has or whether it runs, and where its pods' spec is. */
+/* The change that each rule's finding asks for in a workload. Kinds of workloads stand in a table:
+ * where a kind says how many pods it has or whether it runs, and where its pods' spec is. What the
+ * platform changes is in patch_platform.c. */
 #include <stdlib.h>
 
-#include "report/patch.h"
-#include "report/yaml.h"
+#include "report/patch_impl.h"
 
 #define K8S_NAME_MAX 253
 
@@ -61,22 +61,29 @@ static bool is_joined(struct str text, struct str cluster, struct str a, struct 
     return same;
 }
 
+struct patch_place patch_place_workload(const struct books *books, const struct book_workload *of)
+{
+    struct str name = names_text(books->names, of->workload);
+    const char *slash = name.n ? memchr(name.p, '/', name.n) : NULL;
+    size_t kind = slash ? (size_t)(slash - name.p) : 0;
+    return (struct patch_place){
+        .kind = STR("workload"),
+        .workload = of,
+        .cluster = names_text(books->names, of->cluster),
+        .namespace = names_text(books->names, of->namespace),
+        .object = {name.p, kind},
+        .name = slash ? (struct str){slash + 1, name.n - kind - 1} : name,
+    };
+}
+
 static void find_workload(const struct books *books, struct str text, struct patch_place *ret)
 {
     for (size_t i = 0; i < books->workloads_n && !ret->workload; i++) {
         const struct book_workload *of = &books->workloads[i];
-        struct str cluster = names_text(books->names, of->cluster);
-        struct str namespace = names_text(books->names, of->namespace);
-        struct str name = names_text(books->names, of->workload);
-        const char *slash = name.n ? memchr(name.p, '/', name.n) : NULL;
-        if (!slash || !is_joined(text, cluster, namespace, name))
-            continue;
-        size_t kind = (size_t)(slash - name.p);
-        ret->workload = of;
-        ret->cluster = cluster;
-        ret->namespace = namespace;
-        ret->object = (struct str){name.p, kind};
-        ret->name = (struct str){slash + 1, name.n - kind - 1};
+        if (is_joined(text, names_text(books->names, of->cluster),
+                      names_text(books->names, of->namespace),
+                      names_text(books->names, of->workload)))
+            *ret = patch_place_workload(books, of);
     }
 }
 
@@ -133,8 +140,7 @@ struct patch_place patch_place_of(const struct findings *findings, const struct 
     return place;
 }
 
-/* A name as Kubernetes takes it (RFC 1123 subdomain). */
-static bool is_k8s_name(struct str text)
+bool patch_is_name(struct str text)
 {
     if (!text.n || text.n > K8S_NAME_MAX)
         return false;
@@ -149,13 +155,13 @@ static bool is_k8s_name(struct str text)
 
 /* ---- documents ---- */
 
-static void say(struct patch_file *file, const char *text)
+void patch_say(struct patch_file *file, const char *text)
 {
     yaml_comment(&file->text, 0, str_of(text));
 }
 
-static void say_command(struct patch_file *file, const char *before, struct str name,
-                        const char *after)
+void patch_say_command(struct patch_file *file, const char *before, struct str name,
+                       const char *after)
 {
     struct strbuf text = {0};
     strbuf_addf(&text, "%s%.*s%s", before, STR_ARG(name), after);
@@ -163,8 +169,8 @@ static void say_command(struct patch_file *file, const char *before, struct str 
     strbuf_release(&text);
 }
 
-static void begin(struct patch_file *file, const char *api, const char *kind, struct str namespace,
-                  struct str name)
+void patch_begin(struct patch_file *file, const char *api, const char *kind, struct str namespace,
+                 struct str name)
 {
     struct strbuf *out = &file->text;
     yaml_pair(out, 0, "apiVersion", str_of(api));
@@ -180,22 +186,24 @@ static void begin(struct patch_file *file, const char *api, const char *kind, st
 static const struct workload_kind *kind_of(const struct patch_place *place, struct patch_file *file)
 {
     const struct workload_kind *kind = find_kind(place->object);
-    if (!is_k8s_name(place->name) || !is_k8s_name(place->namespace))
-        say(file, "no document: its name is not one that Kubernetes could have");
+    if (!patch_is_name(place->name) || !patch_is_name(place->namespace))
+        patch_say(file, "no document: its name is not one that Kubernetes could have");
     else if (str_eq(place->object, STR("Pod")))
-        say(file, "no document: a pod without a controller cannot be scaled or changed. WARNING: "
+        patch_say(file,
+                  "no document: a pod without a controller cannot be scaled or changed. WARNING: "
                   "what it has in memory is lost when it is deleted:");
     else if (!kind)
-        say(file, "no document: how this kind of object is stopped or changed is not known here");
-    if (str_eq(place->object, STR("Pod")) && is_k8s_name(place->name) &&
-        is_k8s_name(place->namespace)) {
+        patch_say(file,
+                  "no document: how this kind of object is stopped or changed is not known here");
+    if (str_eq(place->object, STR("Pod")) && patch_is_name(place->name) &&
+        patch_is_name(place->namespace)) {
         struct strbuf text = {0};
         strbuf_addf(&text, "kubectl delete pod -n %.*s %.*s", STR_ARG(place->namespace),
                     STR_ARG(place->name));
         yaml_comment(&file->text, 2, strbuf_str(&text));
         strbuf_release(&text);
     }
-    return is_k8s_name(place->name) && is_k8s_name(place->namespace) ? kind : NULL;
+    return patch_is_name(place->name) && patch_is_name(place->namespace) ? kind : NULL;
 }
 
 static void add_stop(const struct findings *findings, const struct patch_place *place,
@@ -205,11 +213,12 @@ static void add_stop(const struct findings *findings, const struct patch_place *
     char time[TIME_TEXT_MAX];
     if (!kind)
         return;
-    say(file,
+    patch_say(
+        file,
         "WARNING: this ends its pods; what they have in memory is lost. Ask its owner first.");
     if (kind->note)
-        say(file, kind->note);
-    begin(file, kind->api, kind->kind, place->namespace, place->name);
+        patch_say(file, kind->note);
+    patch_begin(file, kind->api, kind->kind, place->namespace, place->name);
     if (kind->stop_value) {
         yaml_path(&file->text, kind->stop, kind->stop_value);
         return;
@@ -220,227 +229,188 @@ static void add_stop(const struct findings *findings, const struct patch_place *
               str_of(time_format(findings->books->window.to, time)));
 }
 
-/* GPUs as MIG instances: a request of none takes the place of the one that is there. */
-static void add_mig(const struct findings *findings, const struct finding *finding,
-                    const struct patch_place *place, struct patch_file *file)
+/* What changes in the pods of a workload. */
+struct pod_change {
+    struct str container, resource; /* asks for one of it in place of GPUs; empty: for nothing */
+    bool no_gpu;                    /* the container does not ask for GPUs any more */
+    const char *label;              /* of the nodes that they run on; NULL: any */
+    struct str value;
+};
+
+static void add_resources(const struct pod_change *change, size_t indent, struct strbuf *out)
 {
-    const struct workload_kind *kind = kind_of(place, file);
-    struct str container = place->workload
-                               ? names_text(findings->books->names, place->workload->sum.container)
-                               : STR_NONE;
-    if (!kind)
-        return;
-    if (!kind->pods || !finding->target.n || !is_k8s_name(container)) {
-        say(file, "no document: where the container asks for its GPU is not known here; ask for "
-                  "the MIG resource above in place of nvidia.com/gpu");
-        return;
-    }
-    say(file, "WARNING: its pods are started anew, and wait until nodes offer this MIG profile "
-              "(partition GPUs first: nvidia.com/mig.config on the node, with the GPU operator).");
-    begin(file, kind->api, kind->kind, place->namespace, place->name);
-    size_t indent = yaml_open(&file->text, kind->pods);
-    struct strbuf *out = &file->text;
     strbuf_addf(out, "%*scontainers:\n%*s- name: ", (int)indent, "", (int)indent, "");
-    yaml_scalar(out, container);
+    yaml_scalar(out, change->container);
     strbuf_addf(out, "\n%*sresources:\n", (int)indent + 2, "");
     for (int part = 0; part < 2; part++) {
         strbuf_addf(out, "%*s%s:\n", (int)indent + 4, "", part ? "requests" : "limits");
-        strbuf_addf(out, "%*snvidia.com/gpu: \"0\"\n%*s", (int)indent + 6, "", (int)indent + 6, "");
-        yaml_scalar(out, finding->target);
+        strbuf_addf(out, "%*snvidia.com/gpu: \"0\"\n", (int)indent + 6, "");
+        if (!change->resource.n)
+            continue;
+        strbuf_addf(out, "%*s", (int)indent + 6, "");
+        yaml_scalar(out, change->resource);
         strbuf_add(out, STR(": \"1\"\n"));
     }
 }
 
+/* A request of none takes the place of the one that is there. */
+static void add_pods(const struct workload_kind *kind, const struct patch_place *place,
+                     const struct pod_change *change, struct patch_file *file)
+{
+    patch_begin(file, kind->api, kind->kind, place->namespace, place->name);
+    size_t indent = yaml_open(&file->text, kind->pods);
+    if (change->no_gpu)
+        add_resources(change, indent, &file->text);
+    if (!change->label)
+        return;
+    strbuf_addf(&file->text, "%*snodeSelector:\n", (int)indent, "");
+    yaml_pair(&file->text, indent + 2, change->label, change->value);
+}
+
+static struct str container_of(const struct books *books, const struct patch_place *place)
+{
+    return place->workload ? names_text(books->names, place->workload->sum.container) : STR_NONE;
+}
+
+/* "nvidia.com/mig-1g.10gb" -> "1g.10gb" */
+static struct str profile_of(struct str resource)
+{
+    struct str head = STR("nvidia.com/mig-");
+    return str_starts(resource, head) ? (struct str){resource.p + head.n, resource.n - head.n}
+                                      : STR_NONE;
+}
+
+/* GPUs as MIG instances. */
+static void add_mig(const struct findings *findings, const struct finding *finding,
+                    const struct patch_place *place, struct patch_file *file)
+{
+    const struct workload_kind *kind = kind_of(place, file);
+    struct pod_change change = {.container = container_of(findings->books, place),
+                                .resource = finding->target,
+                                .no_gpu = true};
+    struct str profile = profile_of(finding->target);
+    if (!kind)
+        return;
+    if (!kind->pods || !finding->target.n || !patch_is_name(change.container)) {
+        patch_say(file, "no document: where the container asks for its GPU is not known here; ask "
+                        "for the MIG resource above in place of nvidia.com/gpu");
+        return;
+    }
+    patch_say(file, "WARNING: its pods are started anew, and wait until nodes offer this MIG "
+                    "profile. Partition GPUs first: the GPU operator's MIG manager does it, on a "
+                    "node that nobody uses, for a label:");
+    if (patch_is_name(profile))
+        patch_say_command(file, "kubectl label nodes NODE --overwrite nvidia.com/mig.config=all-",
+                          profile, "");
+    add_pods(kind, place, &change, file);
+}
+
 /* Another machine: by its instance type, which every cloud's nodes have as a label. */
+#define INSTANCE_TYPE_LABEL "node.kubernetes.io/instance-type"
+#define MACHINE_WARNING                                                                            \
+    "WARNING: its pods are started anew, and wait until a pool has machines of this type."
+
 static void add_node_selector(const struct finding *finding, const struct patch_place *place,
                               struct patch_file *file)
 {
     const struct workload_kind *kind = kind_of(place, file);
+    struct pod_change change = {.label = INSTANCE_TYPE_LABEL, .value = finding->target};
     if (!kind)
         return;
     if (!kind->pods || !finding->target.n) {
-        say(file, "no document: where its pods say which machines they want is not known here");
+        patch_say(file,
+                  "no document: where its pods say which machines they want is not known here");
         return;
     }
-    say(file,
-        "WARNING: its pods are started anew, and wait until a pool has machines of this type.");
-    begin(file, kind->api, kind->kind, place->namespace, place->name);
-    size_t indent = yaml_open(&file->text, kind->pods);
-    strbuf_addf(&file->text, "%*snodeSelector:\n", (int)indent, "");
-    yaml_pair(&file->text, indent + 2, "node.kubernetes.io/instance-type", finding->target);
+    patch_say(file, MACHINE_WARNING);
+    add_pods(kind, place, &change, file);
+}
+
+void patch_without_gpu(const struct books *books, const struct patch_place *place, struct str type,
+                       struct patch_file *file)
+{
+    const struct workload_kind *kind = kind_of(place, file);
+    struct pod_change change = {.container = container_of(books, place),
+                                .no_gpu = true,
+                                .label = INSTANCE_TYPE_LABEL,
+                                .value = type};
+    if (!kind)
+        return;
+    if (!kind->pods || !patch_is_name(change.container)) {
+        patch_say(file, "no document: where the container asks for its GPU is not known here; "
+                        "take the request of nvidia.com/gpu away");
+        return;
+    }
+    patch_say(file, MACHINE_WARNING " It must run without a GPU.");
+    add_pods(kind, place, &change, file);
+}
+
+/* Fewer pods. */
+static void add_replicas(const struct finding *finding, const struct patch_place *place,
+                         struct patch_file *file)
+{
+    const struct workload_kind *kind = kind_of(place, file);
+    if (!kind)
+        return;
+    if (!kind->pods || !finding->target.n || strcmp(kind->stop, "spec.replicas") != 0) {
+        patch_say(file, "no document: how many pods this kind of object has is not said in one "
+                        "place that is known here");
+        return;
+    }
+    patch_say(file, "WARNING: it ends the others. Go down in steps, and look at the latency. Where "
+                    "an autoscaler sets the replicas, its largest number is to be changed.");
+    patch_begin(file, kind->api, kind->kind, place->namespace, place->name);
+    struct strbuf number = {0};
+    strbuf_addf(&number, "%.*s", STR_ARG(finding->target));
+    yaml_path(&file->text, kind->stop, strbuf_str(&number).p);
+    strbuf_release(&number);
+}
+
+/* On nodes whose device plugin has so many replicas: patch_time_slicing() has its configuration. */
+static void add_shared(const struct finding *finding, const struct patch_place *place,
+                       struct patch_file *file)
+{
+    const struct workload_kind *kind = kind_of(place, file);
+    struct strbuf config = {0};
+    if (!kind)
+        return;
+    if (!kind->pods || !finding->target.n) {
+        patch_say(file,
+                  "no document: where its pods say which machines they want is not known here");
+        return;
+    }
+    strbuf_addf(&config, PATCH_SHARED "%.*s", STR_ARG(finding->target));
+    struct pod_change change = {.label = PATCH_SHARED_LABEL, .value = strbuf_str(&config)};
+    patch_say(file, "WARNING: its pods are started anew, and wait until nodes share their GPUs so "
+                    "(the platform's file has the device plugin's configuration). They go on "
+                    "asking for one nvidia.com/gpu, which is a turn of one then.");
+    add_pods(kind, place, &change, file);
+    strbuf_release(&config);
 }
 
 static void add_culling(const struct findings *findings, const struct finding *finding,
                         const struct patch_place *place, struct patch_file *file)
 {
-    say(file, "culling, for JupyterHub (values of its Helm chart):\n"
-              "  cull:\n"
-              "    enabled: true\n"
-              "    timeout: 3600\n"
-              "    every: 300\n"
-              "for Kubeflow (environment of the notebook controller):\n"
-              "  ENABLE_CULLING=true CULL_IDLE_TIME=60 IDLENESS_CHECK_PERIOD=5");
+    patch_say(file, "culling, for JupyterHub (values of its Helm chart):\n"
+                    "  cull:\n"
+                    "    enabled: true\n"
+                    "    timeout: 3600\n"
+                    "    every: 300\n"
+                    "for Kubeflow (environment of the notebook controller):\n"
+                    "  ENABLE_CULLING=true CULL_IDLE_TIME=60 IDLENESS_CHECK_PERIOD=5");
     if (finding->remedy == REMEDY_STOP)
         add_stop(findings, place, file);
-}
-
-void patch_time_slicing(struct patch_file *file)
-{
-    if (file->shares_gpus)
-        return;
-    file->shares_gpus = true;
-    strbuf_add(&file->text, STR("---\n"));
-    say(file,
-        "pods that share a GPU by turns: time-slicing of the device plugin, four to a GPU. It "
-        "does nothing until the GPU operator is told of it:\n"
-        "  kubectl patch clusterpolicies.nvidia.com/cluster-policy --type merge -p "
-        "'{\"spec\":{\"devicePlugin\":{\"config\":{\"name\":\"gputally-time-slicing\"}}}}'\n"
-        "and a node has the label nvidia.com/device-plugin.config=shared");
-    say(file, "WARNING: pods that share a GPU so are not kept apart, in memory or in failure, and "
-              "nothing says which of them used it.");
-    begin(file, "v1", "ConfigMap", STR("gpu-operator"), STR("gputally-time-slicing"));
-    strbuf_add(&file->text, STR("data:\n"
-                                "  shared: |\n"
-                                "    version: v1\n"
-                                "    sharing:\n"
-                                "      timeSlicing:\n"
-                                "        resources:\n"
-                                "        - name: nvidia.com/gpu\n"
-                                "          replicas: 4\n"));
-}
-
-/* ---- nodes ---- */
-
-static void add_pool_size(const struct findings *findings, const struct patch_place *place,
-                          struct patch_file *file)
-{
-    if (!place->node)
-        return;
-    struct str pool = names_text(findings->books->names, place->node->facts.pool);
-    struct str cloud = names_text(findings->books->names, place->node->facts.cloud);
-    if (!is_k8s_name(pool))
-        return;
-    if (str_eq(cloud, STR("aws")))
-        say_command(file, "eksctl scale nodegroup --cluster CLUSTER --name ", pool,
-                    " --nodes-min 0");
-    else if (str_eq(cloud, STR("gcp")))
-        say_command(file, "gcloud container node-pools update ", pool,
-                    " --cluster CLUSTER --enable-autoscaling --min-nodes 0 --max-nodes N");
-    else if (str_eq(cloud, STR("azure")))
-        say_command(file, "az aks nodepool update --name ", pool,
-                    " --cluster-name CLUSTER --resource-group GROUP --update-cluster-autoscaler "
-                    "--min-count 0 --max-count N");
-    else
-        say_command(file, "lower the least size of pool ", pool, " in your autoscaler");
-}
-
-static void add_drain(const struct findings *findings, const struct patch_place *place,
-                      struct patch_file *file)
-{
-    if (!is_k8s_name(place->name)) {
-        say(file, "no commands: its name is not one that Kubernetes could have");
-        return;
-    }
-    say(file, "WARNING: draining moves what still runs there, and what is in emptyDir volumes is "
-              "lost. By hand:");
-    say_command(file, "kubectl cordon ", place->name, "");
-    say_command(file, "kubectl drain ", place->name, " --ignore-daemonsets --delete-emptydir-data");
-    add_pool_size(findings, place, file);
-}
-
-/* Commands have names of strangers in them: what a shell would read otherwise is not offered. */
-static bool is_shell_safe(struct str text)
-{
-    for (size_t i = 0; i < text.n; i++) {
-        char c = text.p[i];
-        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-              strchr(" ./:=_-", c)) ||
-            !c)
-            return false;
-    }
-    return true;
-}
-
-static void add_command(const struct finding *finding, const struct patch_place *place,
-                        struct patch_file *file)
-{
-    if (!finding->command.n)
-        return;
-    bool node = str_eq(place->kind, STR("node"));
-    if (!is_shell_safe(finding->command) || (node && !is_k8s_name(place->name))) {
-        say(file, "no command: a name in it is not one that Kubernetes could have");
-        return;
-    }
-    say(file, "by hand:");
-    yaml_comment(&file->text, 2, finding->command);
-}
-
-/* ---- rules of the house ---- */
-
-static int64_t gpus_held_now(const struct findings *findings, const struct patch_place *place)
-{
-    const struct books *books = findings->books;
-    int64_t n = 0;
-    for (size_t c = 0; c < books->cells_n; c++) {
-        const struct book_cell *cell = &books->cells[c];
-        n += cell->workload != SIZE_MAX && books_is_now(books, cell->last) &&
-             str_eq(names_text(books->names, cell->namespace), place->name) &&
-             str_eq(names_text(books->names, cell->cluster), place->cluster);
-    }
-    return n;
-}
-
-static void add_quota(const struct findings *findings, const struct patch_place *place,
-                      struct patch_file *file)
-{
-    int64_t held = gpus_held_now(findings, place);
-    if (!is_k8s_name(place->name)) {
-        say(file, "no document: its name is not one that Kubernetes could have");
-        return;
-    }
-    say(file, "what it holds now and a quarter more; pods that run stay, new ones beyond it are "
-              "refused");
-    begin(file, "v1", "ResourceQuota", place->name, STR("gpus"));
-    strbuf_addf(&file->text, "spec:\n  hard:\n    requests.nvidia.com/gpu: \"%lld\"\n",
-                (long long)(held + (held + 3) / 4));
-}
-
-static void add_priority(struct patch_file *file)
-{
-    if (!file->has_priorities) {
-        say(file, "a class for what may wait: pods take it by priorityClassName; it displaces "
-                  "nobody");
-        begin(file, "scheduling.k8s.io/v1", "PriorityClass", STR_NONE, STR("gpu-batch"));
-        strbuf_add(&file->text, STR("value: -100\n"
-                                    "globalDefault: false\n"
-                                    "preemptionPolicy: Never\n"
-                                    "description: notebooks and batch jobs that may wait for a "
-                                    "GPU\n"));
-        file->has_priorities = true;
-    } else {
-        say(file, "the class gpu-batch above is for its batch jobs and notebooks too");
-    }
 }
 
 void patch_change(const struct findings *findings, const struct finding *finding,
                   const struct patch_place *place, struct patch_file *file)
 {
-    switch (finding->rule) {
-    case RULE_IDLE_NOTEBOOK:
+    if (finding->rule == RULE_IDLE_NOTEBOOK) {
         add_culling(findings, finding, place, file);
         return;
-    case RULE_NODE_EMPTY:
-        add_drain(findings, place, file);
-        return;
-    case RULE_NO_QUOTA:
-        add_quota(findings, place, file);
-        return;
-    case RULE_NO_PRIORITY:
-        add_priority(file);
-        return;
-    default:
-        break;
     }
+    if (patch_platform(findings, finding, place, file))
+        return;
     switch (finding->remedy) {
     case REMEDY_STOP:
         add_stop(findings, place, file);
@@ -451,8 +421,13 @@ void patch_change(const struct findings *findings, const struct finding *finding
     case REMEDY_INSTANCE_TYPE:
         add_node_selector(finding, place, file);
         return;
+    case REMEDY_REPLICAS:
+        add_replicas(finding, place, file);
+        return;
+    case REMEDY_SHARE:
+        add_shared(finding, place, file);
+        return;
     case REMEDY_WORDS:
-        add_command(finding, place, file);
         return;
     }
 }

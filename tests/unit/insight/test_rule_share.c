@@ -15,7 +15,7 @@ static struct findings *services(void **state, int n, struct stay stay)
         stay.node = name;
         stay.device = device;
         stay.workload = workload;
-        stay.model = "Tesla T4";
+        stay.model = stay.model ? stay.model : "Tesla T4";
         stay.to = HOURS;
         stays(ledger, stay);
         neighbour(ledger, name);
@@ -70,6 +70,70 @@ static void peaks_add_up_to_nine_tenths(void **state)
     assert_dollars(finding->saving, 2920.0 / 2);
 }
 
+/* 10 GiB four times (11 with the headroom) and 60 once (66): any two lie beside each other, which
+ * would make three GPUs of five; without the large one any four of the small do, which leaves two.
+ */
+static void what_is_too_large_for_the_others_stays_out(void **state)
+{
+    struct ledger *ledger = *state;
+    struct stay large = ocr();
+    large.mem_gib = 60;
+    large.node = "m", large.device = "GPU-m", large.workload = "Deployment/large";
+    large.model = "Tesla T4", large.to = HOURS;
+    node(ledger, "m", CAPACITY_ON_DEMAND, 0);
+    stays(ledger, large);
+    neighbour(ledger, "m");
+    struct findings *findings = services(state, 4, ocr());
+    const struct finding *finding = of_rule(findings, RULE_TIME_SLICING);
+    assert_non_null(finding);
+    assert_int_equal(finding->remedy, REMEDY_SHARE);
+    assert_true(str_eq(finding->target, STR("4")));
+    assert_dollars(finding->saving, 2920.0 * 3 / 4);
+    bool told = false;
+    for (size_t i = 0; i < findings->refusals_n; i++)
+        told |= str_eq(findings->refusals[i].subject, STR("workload ns/Deployment/large")) &&
+                strstr(findings->refusals[i].reason.p, "it is too large");
+    assert_true(told);
+}
+
+/* The scheduler lays any of them together: 30 + 30 GiB with a tenth are 66, a third is too much for
+ * 80, though 30 + 10 + 10 + 10 would go. By the number of pods, two to a GPU. */
+static void the_largest_pods_lie_beside_each_other(void **state)
+{
+    struct ledger *ledger = *state;
+    for (int i = 0; i < 3; i++) {
+        struct stay large = ocr();
+        char name[8], device[16], workload[32];
+        snprintf(name, sizeof name, "m%d", i);
+        snprintf(device, sizeof device, "GPU-m%d", i);
+        snprintf(workload, sizeof workload, "Deployment/large-%d", i);
+        large.mem_gib = 30, large.node = name, large.device = device, large.workload = workload;
+        large.model = "Tesla T4", large.to = HOURS;
+        node(ledger, name, CAPACITY_ON_DEMAND, 0);
+        stays(ledger, large);
+        neighbour(ledger, name);
+    }
+    const struct finding *finding = of_rule(services(state, 1, ocr()), RULE_TIME_SLICING);
+    assert_non_null(finding);
+    assert_true(str_eq(finding->target, STR("2")));
+}
+
+/* Facts of data/sharing.csv. */
+static void models_without_time_slicing_are_refused(void **state)
+{
+    struct stay stay = ocr();
+    stay.model = "Tesla K80";
+    assert_non_null(strstr(refused(services(state, 3, stay)), "does not interrupt"));
+    ledger_free(state);
+    ledger_new(state);
+    stay.model = "AMD Instinct MI210";
+    assert_non_null(strstr(refused(services(state, 3, stay)), "AMD's device plugin"));
+    ledger_free(state);
+    ledger_new(state);
+    stay.model = "Some GPU";
+    assert_non_null(strstr(refused(services(state, 3, stay)), "the catalogue does not have it"));
+}
+
 static void one_alone_frees_no_gpu(void **state)
 {
     const char *why = refused(services(state, 1, ocr()));
@@ -119,6 +183,9 @@ int main(void)
         with_ledger(services_without_mig_could_share),
         with_ledger(memory_lies_beside_each_other),
         with_ledger(peaks_add_up_to_nine_tenths),
+        with_ledger(what_is_too_large_for_the_others_stays_out),
+        with_ledger(the_largest_pods_lie_beside_each_other),
+        with_ledger(models_without_time_slicing_are_refused),
         with_ledger(one_alone_frees_no_gpu),
         with_ledger(work_that_is_too_much_for_two_stays_apart),
         with_ledger(training_is_not_looked_at),

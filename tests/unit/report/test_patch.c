@@ -128,7 +128,9 @@ static void each_kind_is_stopped_its_own_way(void **state)
 
 static void a_notebook_is_stopped_by_its_annotation(void **state)
 {
-    with_one(state, (struct stay){.workload = "Notebook/ada", .type = WORKLOAD_INTERACTIVE});
+    /* 30 GiB and a tenth are 33 of 80: two such notebooks lie beside each other */
+    with_one(state, (struct stay){
+                        .workload = "Notebook/ada", .type = WORKLOAD_INTERACTIVE, .mem_gib = 30});
     struct patch_set *set = patches_of(state);
     const struct patch_file *file = file_named(set, "search.yaml");
     assert_has(file, "kind: Notebook\nmetadata:\n  name: ada\n  namespace: ns\n  annotations:\n"
@@ -136,7 +138,17 @@ static void a_notebook_is_stopped_by_its_annotation(void **state)
     assert_has(file, "#   cull:\n#     enabled: true\n");
     const struct patch_file *shared = file_named(set, "platform.yaml");
     assert_has(shared, "kind: ConfigMap\n");
+    assert_has(shared, "          replicas: 2\n");
     assert_int_equal(documents_of(strbuf_str(&shared->text)), 1);
+    patch_free(set);
+}
+
+static void a_notebook_whose_memory_is_not_known_shares_no_gpu(void **state)
+{
+    with_one(state, (struct stay){.workload = "Notebook/ada", .type = WORKLOAD_INTERACTIVE});
+    struct patch_set *set = patches_of(state);
+    assert_int_equal(set->n, 1);
+    assert_lacks(file_named(set, "search.yaml"), "ConfigMap");
     patch_free(set);
 }
 
@@ -337,6 +349,7 @@ int main(void)
         with_ledger(what_is_not_to_be_stopped_has_no_document),
         cmocka_unit_test(each_kind_is_stopped_its_own_way),
         with_ledger(a_notebook_is_stopped_by_its_annotation),
+        with_ledger(a_notebook_whose_memory_is_not_known_shares_no_gpu),
         with_ledger(a_small_service_asks_for_a_slice),
         with_ledger(an_empty_node_is_drained_by_hand),
         cmocka_unit_test(hostile_names_leave_the_yaml_valid),
