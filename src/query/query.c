@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "query/keys.h"
+#include "query/grouping.h"
 #include "store/scan.h"
 
 /* A set of (cluster, name): a bit for each name of a cluster. Clusters are few. */
@@ -18,25 +18,17 @@ struct pairs {
     uint64_t n;
 };
 
+/* Queries that one scan answers: they differ in their keys only. */
 struct run {
     struct keys keys;
     struct filters filters;
-    struct result *result;
-    struct query *query;
-    bool splits;                     /* a key or filter divides rows by category */
-    atom_t (*atoms)[QUERY_KEYS_MAX]; /* [group] */
-    size_t groups_room;
-    uint32_t *table; /* group + 1; 0: free */
-    size_t table_mask;
+    const struct query *query; /* the first one */
+    struct grouping groupings[QUERY_RUN_MAX];
+    size_t groupings_n;
+    struct result found; /* what does not depend on the keys */
     struct pairs gpus, nodes;
     size_t notes_room;
 };
-
-static uint64_t mix(uint64_t hash, uint64_t v)
-{
-    hash = (hash ^ v) * UINT64_C(0x9e3779b97f4a7c15);
-    return hash ^ (hash >> 29);
-}
 
 static struct of_cluster *pairs_of(struct pairs *pairs, name_t cluster)
 {
@@ -69,83 +61,17 @@ static void pairs_release(struct pairs *pairs)
     free(pairs->clusters);
 }
 
-static void grow_table(struct run *run)
-{
-    size_t mask = run->table_mask ? run->table_mask * 2 + 1 : 1023;
-    uint32_t *table = mem_zalloc(mask + 1, sizeof *table);
-    for (size_t g = 0; g < run->result->groups_n; g++) {
-        uint64_t hash = 0;
-        for (size_t k = 0; k < run->query->keys_n; k++)
-            hash = mix(hash, run->atoms[g][k]);
-        size_t at = hash & mask;
-        while (table[at])
-            at = (at + 1) & mask;
-        table[at] = (uint32_t)g + 1;
-    }
-    free(run->table);
-    run->table = table;
-    run->table_mask = mask;
-}
-
-static struct figures *group_of(struct run *run, const struct facets *facets)
-{
-    atom_t atoms[QUERY_KEYS_MAX] = {0};
-    size_t n = run->query->keys_n;
-    uint64_t hash = 0;
-    for (size_t k = 0; k < n; k++) {
-        atoms[k] = keys_atom(&run->keys, run->query->keys[k], facets);
-        hash = mix(hash, atoms[k]);
-    }
-    struct result *result = run->result;
-    if (result->groups_n * 2 >= run->table_mask)
-        grow_table(run);
-    size_t at = hash & run->table_mask;
-    while (run->table[at] && memcmp(run->atoms[run->table[at] - 1], atoms, n * sizeof *atoms) != 0)
-        at = (at + 1) & run->table_mask;
-    if (!run->table[at]) {
-        size_t room = run->groups_room;
-        mem_reserve(result->groups, result->groups_n, room, 1);
-        if (room != run->groups_room) {
-            run->atoms = mem_realloc(run->atoms, room, sizeof *run->atoms);
-            run->groups_room = room;
-        }
-        memset(&result->groups[result->groups_n], 0, sizeof *result->groups);
-        memcpy(run->atoms[result->groups_n], atoms, sizeof atoms);
-        run->table[at] = (uint32_t)++result->groups_n;
-    }
-    return &result->groups[run->table[at] - 1].figures;
-}
-
-/* A row's money by category: a part has its money and nothing else, since hours of a row that was
- * busy for some of them cannot be told apart by its money (an unpriced row has none). */
-static void add_by_category(struct run *run, struct facets facets, const struct figures *whole)
-{
-    for (int c = 0; c < CATEGORY_COUNT; c++) {
-        facets.category = c;
-        if (!whole->category[c] || !filters_pass(&run->filters, FILTERS_OF_PARTS, &facets))
-            continue;
-        struct figures part = {.cost = whole->category[c]};
-        part.category[c] = whole->category[c];
-        figures_add(group_of(run, &facets), &part);
-        figures_add(&run->result->total, &part);
-    }
-}
-
 static void take_part(void *context, const struct scan_part *part)
 {
     struct run *run = context;
     struct facets facets = {part->key, part->facts, -1};
     if (run->filters.any_on_nodes && !filters_pass(&run->filters, FILTERS_OF_NODES, &facets))
         return;
-    sum_add(&run->result->booked, part->figures->cost);
+    sum_add(&run->found.booked, part->figures->cost);
     if (run->query->filters_n && !filters_pass(&run->filters, FILTERS_OF_ROWS, &facets))
         return;
-    if (run->splits) {
-        add_by_category(run, facets, part->figures);
-        return;
-    }
-    figures_add(group_of(run, &facets), part->figures);
-    figures_add(&run->result->total, part->figures);
+    for (size_t i = 0; i < run->groupings_n; i++)
+        grouping_add(&run->groupings[i], &facets, part->figures);
 }
 
 static void take_node(void *context, const struct scan_node *node)
@@ -154,8 +80,8 @@ static void take_node(void *context, const struct scan_node *node)
     struct facets facets = {&node->key, &node->facts, -1};
     if (run->filters.any_on_nodes && !filters_pass(&run->filters, FILTERS_OF_NODES, &facets))
         return;
-    run->result->node_hours += node->hours;
-    sum_add(&run->result->price, node->booked);
+    run->found.node_hours += node->hours;
+    sum_add(&run->found.price, node->booked);
     pairs_add(&run->nodes, pairs_of(&run->nodes, node->key.cluster), node->key.node);
     struct of_cluster *gpus = pairs_of(&run->gpus, node->key.cluster);
     for (size_t i = 0; i < node->devices_n; i++)
@@ -165,7 +91,7 @@ static void take_node(void *context, const struct scan_node *node)
 static void take_note(void *context, const struct note *note)
 {
     struct run *run = context;
-    struct result *result = run->result;
+    struct result *result = &run->found;
     for (size_t i = 0; i < result->notes_n; i++) {
         struct note *known = &result->notes[i];
         if (known->kind == note->kind && known->subject == note->subject &&
@@ -190,7 +116,7 @@ static bool wants_node(void *context, name_t cluster, name_t node)
            filters_pass_key(&run->filters, KEY_NODE, &facets);
 }
 
-static enum scan_detail detail_of(const struct run *run, enum key key)
+static enum scan_detail detail_of_key(const struct run *run, enum key key)
 {
     switch (key) {
     case KEY_HOUR:
@@ -209,76 +135,134 @@ static enum scan_detail detail_of(const struct run *run, enum key key)
     }
 }
 
-/* How fine a scan the key asks for. */
-static void refine(const struct run *run, enum key key, struct scan *scan)
+static enum key key_of(const struct query *query, size_t i)
 {
-    enum scan_detail detail = detail_of(run, key);
-    if (detail > scan->detail)
-        scan->detail = detail;
-    if (key == KEY_WORKLOAD || key == KEY_POD)
-        scan->texts = SCAN_TEXTS_ALL;
+    return i < query->keys_n ? query->keys[i] : query->filters[i - query->keys_n].key;
 }
 
+/* How fine a scan the query asks for, by its keys and filters. */
+static enum scan_detail detail_of(const struct run *run, const struct query *query)
+{
+    enum scan_detail detail = SCAN_TEAMS;
+    for (size_t i = 0; i < query->keys_n + query->filters_n; i++) {
+        enum scan_detail asked = detail_of_key(run, key_of(query, i));
+        detail = asked > detail ? asked : detail;
+    }
+    return detail;
+}
+
+static bool needs_texts(const struct query *query)
+{
+    for (size_t i = 0; i < query->keys_n + query->filters_n; i++)
+        if (key_of(query, i) == KEY_WORKLOAD || key_of(query, i) == KEY_POD)
+            return true;
+    return false;
+}
+
+/* What all of the answers have in common; notes are copied, each answer has its own. */
 static void finish(struct run *run)
 {
-    struct result *result = run->result;
-    char buf[TIME_TEXT_MAX];
-    for (size_t g = 0; g < result->groups_n; g++)
-        for (size_t k = 0; k < run->query->keys_n; k++)
-            result->groups[g].keys[k] = str_keep(
-                &result->arena, keys_text(&run->keys, run->query->keys[k], run->atoms[g][k], buf));
-    result->gpus = run->gpus.n;
-    result->nodes = run->nodes.n;
+    run->found.gpus = run->gpus.n;
+    run->found.nodes = run->nodes.n;
+    for (size_t i = 0; i < run->groupings_n; i++) {
+        struct result *result = run->groupings[i].result;
+        result->node_hours = run->found.node_hours;
+        result->gpus = run->found.gpus;
+        result->nodes = run->found.nodes;
+        result->price = run->found.price;
+        result->booked = run->found.booked;
+        result->recorded = run->found.recorded;
+        result->notes_n = run->found.notes_n;
+        result->notes = mem_alloc((result->notes_n + 1) * sizeof *result->notes);
+        if (result->notes_n)
+            memcpy(result->notes, run->found.notes, result->notes_n * sizeof *result->notes);
+        grouping_finish(&run->groupings[i]);
+    }
 }
 
 static void run_release(struct run *run)
 {
+    for (size_t i = 0; i < run->groupings_n; i++)
+        grouping_release(&run->groupings[i]);
+    free(run->found.notes);
     filters_release(&run->filters);
     keys_release(&run->keys);
-    free(run->atoms);
-    free(run->table);
     pairs_release(&run->gpus);
     pairs_release(&run->nodes);
 }
 
-static enum err scan(struct store *store, struct run *run, struct error *err)
+static void begin_grouping(struct run *run, const struct query *query, struct names *names)
 {
-    struct scan scan = {.hours = run->query->window,
-                        .detail = SCAN_TEAMS,
+    struct result *result = mem_zalloc(1, sizeof *result);
+    result->query = *query;
+    result->names = names;
+    struct grouping grouping = {.keys = &run->keys,
+                                .filters = &run->filters,
+                                .result = result,
+                                .splits = run->filters.splits};
+    for (size_t k = 0; k < query->keys_n; k++)
+        grouping.splits |= key_splits(query->keys[k]);
+    run->groupings[run->groupings_n++] = grouping;
+}
+
+/* The first query that has no answer yet, and those after it that the same scan answers. */
+static enum err run_scan(struct store *store, const struct query *queries, size_t n,
+                         struct result **ret, struct error *err)
+{
+    struct run run = {.query = queries};
+    struct result **to[QUERY_RUN_MAX];
+    enum err code = keys_init(&run.keys, store_names(store), queries->tz, err);
+    filters_init(&run.filters, queries, &run.keys);
+    enum scan_detail detail = code ? SCAN_TEAMS : detail_of(&run, queries);
+    for (size_t i = 0; i < n && !code; i++)
+        if (!ret[i] && detail_of(&run, &queries[i]) == detail) {
+            to[run.groupings_n] = &ret[i];
+            begin_grouping(&run, &queries[i], store_names(store));
+        }
+    struct scan scan = {.hours = queries->window,
+                        .detail = detail,
                         .texts = SCAN_TEXTS_KINDS,
-                        .context = run,
+                        .context = &run,
                         .part = take_part,
                         .node = take_node,
                         .note = take_note};
-    for (size_t k = 0; k < run->query->keys_n; k++)
-        refine(run, run->query->keys[k], &scan);
-    for (size_t i = 0; i < run->query->filters_n; i++)
-        refine(run, run->query->filters[i].key, &scan);
-    if (run->filters.on[KEY_NODE] || run->filters.on[KEY_CLUSTER])
+    for (size_t i = 0; i < run.groupings_n; i++)
+        if (needs_texts(&run.groupings[i].result->query))
+            scan.texts = SCAN_TEXTS_ALL;
+    if (run.filters.on[KEY_NODE] || run.filters.on[KEY_CLUSTER])
         scan.wants_node = wants_node;
-    return store_scan(store, &scan, &run->result->recorded, err);
+    if (!code)
+        code = store_scan(store, &scan, &run.found.recorded, err);
+    if (!code)
+        finish(&run);
+    for (size_t i = 0; i < run.groupings_n; i++)
+        if (!code)
+            *to[i] = run.groupings[i].result;
+        else
+            result_free(run.groupings[i].result);
+    run_release(&run);
+    return code;
+}
+
+enum err query_run_beside(struct store *store, const struct query *queries, size_t n,
+                          struct result **ret, struct error *err)
+{
+    struct result *results[QUERY_RUN_MAX] = {NULL};
+    invariant(n <= QUERY_RUN_MAX);
+    enum err code = ERR_OK;
+    for (size_t i = 0; i < n && !code; i++)
+        if (!results[i])
+            code = run_scan(store, queries + i, n - i, results + i, err);
+    for (size_t i = 0; i < n; i++)
+        if (!code)
+            ret[i] = results[i];
+        else
+            result_free(results[i]);
+    return code;
 }
 
 enum err query_run(struct store *store, const struct query *query, struct result **ret,
                    struct error *err)
 {
-    struct result *result = mem_zalloc(1, sizeof *result);
-    result->query = *query;
-    result->names = store_names(store);
-    struct run run = {.result = result, .query = &result->query};
-    enum err code = keys_init(&run.keys, result->names, query->tz, err);
-    filters_init(&run.filters, query, &run.keys);
-    run.splits = run.filters.splits;
-    for (size_t k = 0; k < query->keys_n; k++)
-        run.splits |= key_splits(query->keys[k]);
-    if (!code)
-        code = scan(store, &run, err);
-    if (!code) {
-        finish(&run);
-        *ret = result;
-    } else {
-        result_free(result);
-    }
-    run_release(&run);
-    return code;
+    return query_run_beside(store, query, 1, ret, err);
 }

@@ -16,28 +16,33 @@ enum err gather_check_sort(const struct query *query, struct str sort, struct er
 }
 
 /* The same rows by two other keys. */
-static enum err run_beside(struct store *store, const struct query *query, enum key first,
-                           enum key second, struct result **ret, struct error *err)
+static struct query beside(const struct query *query, enum key first, enum key second)
 {
-    struct query beside = *query;
-    beside.keys[0] = first;
-    beside.keys[1] = second;
-    beside.keys_n = 2;
-    return query_run(store, &beside, ret, err);
+    struct query other = *query;
+    other.keys[0] = first;
+    other.keys[1] = second;
+    other.keys_n = 2;
+    return other;
 }
 
 enum err gather_report(struct store *store, const struct query *query, struct str sort,
                        struct gathered *ret, struct error *err)
 {
+    struct query queries[] = {*query, beside(query, KEY_CLUSTER, KEY_TEAM),
+                              beside(query, KEY_INSTANCE_TYPE, KEY_MODEL)};
+    struct result *results[3];
     enum err code = gather_check_sort(query, sort, err);
     if (code == ERR_OK)
-        code = query_run(store, query, &ret->rows, err);
-    if (code == ERR_OK)
-        code = run_beside(store, query, KEY_CLUSTER, KEY_TEAM, &ret->overview, err);
-    if (code == ERR_OK && ret->overview->total.flag_gpu_ns[FLAG_INDEX_UNPRICED] > 0)
-        code = run_beside(store, query, KEY_INSTANCE_TYPE, KEY_MODEL, &ret->unpriced, err);
-    if (code == ERR_OK && ret->unpriced)
+        code = query_run_beside(store, queries, 3, results, err);
+    if (code != ERR_OK)
+        return code;
+    *ret = (struct gathered){results[0], results[1], results[2]};
+    if (ret->overview->total.flag_gpu_ns[FLAG_INDEX_UNPRICED] > 0) {
         code = result_sort(ret->unpriced, STR("gpu_hours"), err);
+    } else {
+        result_free(ret->unpriced);
+        ret->unpriced = NULL;
+    }
     return code == ERR_OK ? sort_rows(ret->rows, sort, err) : code;
 }
 

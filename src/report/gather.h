@@ -1,4 +1,4 @@
-/* The queries that a report rests on, one after the other. For whoever prints a report or answers
+/* The queries that a report rests on, of one scan. For whoever prints a report or answers
  * with one. One thread. */
 #ifndef GPUTALLY_REPORT_GATHER_H
 #define GPUTALLY_REPORT_GATHER_H

@@ -431,6 +431,13 @@ static void compare(const struct result *result, const struct expected *expected
     }
 }
 
+static void random_keys(struct dice *dice, struct query *query)
+{
+    query->keys_n = dice_below(dice, 4);
+    for (size_t k = 0; k < query->keys_n; k++)
+        query->keys[k] = (enum key)dice_below(dice, KEY_COUNT);
+}
+
 static void random_query(struct dice *dice, const struct row_batch *rows, struct query *query)
 {
     static char values[QUERY_FILTERS_MAX][64];
@@ -440,9 +447,7 @@ static void random_query(struct dice *dice, const struct row_batch *rows, struct
         query->window = (struct span){H0, H0 + (time_ms)(1 + dice_below(dice, 4)) * DAY_MS};
     if (dice_chance(dice, 30))
         query->tz = dice_chance(dice, 50) ? "Europe/Berlin" : "Asia/Kolkata";
-    query->keys_n = dice_below(dice, 4);
-    for (size_t k = 0; k < query->keys_n; k++)
-        query->keys[k] = (enum key)dice_below(dice, KEY_COUNT);
+    random_keys(dice, query);
     for (uint64_t n = dice_below(dice, 3); n > 0; n--) {
         struct query_filter *filter = &query->filters[query->filters_n];
         char *value = values[query->filters_n++];
@@ -457,6 +462,24 @@ static void random_query(struct dice *dice, const struct row_batch *rows, struct
     }
 }
 
+static void compare_with_loop(const struct result *result, const struct row_batch *batch,
+                              const struct query *query)
+{
+    struct expected expected = {0};
+    bool splits = false;
+    for (size_t k = 0; k < query->keys_n; k++)
+        splits |= query->keys[k] == KEY_CATEGORY || query->keys[k] == KEY_CAUSE;
+    for (size_t i = 0; i < query->filters_n; i++)
+        splits |= query->filters[i].key == KEY_CATEGORY || query->filters[i].key == KEY_CAUSE;
+    for (size_t i = 0; i < batch->rows_n; i++)
+        if (batch->rows[i].key.hour >= query->window.from &&
+            batch->rows[i].key.hour < query->window.to)
+            expect_row(&expected, batch->names, query, &batch->rows[i], splits);
+    compare(result, &expected);
+    free(expected.groups);
+}
+
+/* Alone and beside others that one scan answers. */
 static void any_query_equals_a_loop_over_rows(void **state)
 {
     (void)state;
@@ -474,23 +497,20 @@ static void any_query_equals_a_loop_over_rows(void **state)
             }
         struct store *store = store_of(&batch);
         for (int q = 0; q < 60; q++) {
-            struct query query = {0};
-            struct expected expected = {0};
-            struct result *result;
-            random_query(&dice, &batch, &query);
-            bool splits = false;
-            for (size_t k = 0; k < query.keys_n; k++)
-                splits |= query.keys[k] == KEY_CATEGORY || query.keys[k] == KEY_CAUSE;
-            for (size_t i = 0; i < query.filters_n; i++)
-                splits |= query.filters[i].key == KEY_CATEGORY || query.filters[i].key == KEY_CAUSE;
-            for (size_t i = 0; i < batch.rows_n; i++)
-                if (batch.rows[i].key.hour >= query.window.from &&
-                    batch.rows[i].key.hour < query.window.to)
-                    expect_row(&expected, batch.names, &query, &batch.rows[i], splits);
-            must(query_run(store, &query, &result, &failure));
-            compare(result, &expected);
-            result_free(result);
-            free(expected.groups);
+            struct query queries[QUERY_RUN_MAX];
+            memset(queries, 0, sizeof queries);
+            struct result *results[QUERY_RUN_MAX];
+            size_t n = 1 + dice_below(&dice, QUERY_RUN_MAX);
+            random_query(&dice, &batch, &queries[0]);
+            for (size_t i = 1; i < n; i++) {
+                queries[i] = queries[0];
+                random_keys(&dice, &queries[i]);
+            }
+            must(query_run_beside(store, queries, n, results, &failure));
+            for (size_t i = 0; i < n; i++) {
+                compare_with_loop(results[i], &batch, &queries[i]);
+                result_free(results[i]);
+            }
         }
         store_close(store);
         names_free(batch.names);
