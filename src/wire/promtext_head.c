@@ -218,11 +218,11 @@ static const char *after_label(const char *p, const char *end, bool *ret_more,
     return NULL;
 }
 
-/* The labels behind the opening brace; returns behind the closing one. */
-static const char *read_labels(struct promtext_head *head, const char *p, const char *end,
-                               const char **ret_reason)
+/* The labels behind the opening brace; returns behind the closing one. *ret_same: every name stood
+ * at the same place in the head before. */
+static const char *each_label(struct promtext_head *head, const char *p, const char *end,
+                              bool *ret_same, const char **ret_reason)
 {
-    bool same = true;   /* every name so far stood at the same place in the head before */
     bool shaped = true; /* every name so far has its place in shape */
     bool more = true;
     for (size_t i = 0; more;) {
@@ -237,7 +237,7 @@ static const char *read_labels(struct promtext_head *head, const char *p, const 
                 p++;
                 break;
             }
-            same = false;
+            *ret_same = false;
             p = new_label(head, p, end, i, &shaped, &is_metric, ret_reason);
             if (!p)
                 return NULL;
@@ -254,10 +254,23 @@ static const char *read_labels(struct promtext_head *head, const char *p, const 
         if (!p)
             return NULL;
     }
-    if (same || names_unique(head->labels, head->n))
+    return p;
+}
+
+/* The same, with names that are unique. A shape of which that is not known, since its head broke
+ * off or has a name twice, must not vouch for the next head. */
+static const char *read_labels(struct promtext_head *head, const char *p, const char *end,
+                               const char **ret_reason)
+{
+    bool same = true;
+    p = each_label(head, p, end, &same, ret_reason);
+    if (same)
+        return p;
+    if (p && names_unique(head->labels, head->n))
         return p;
     head->shape_n = 0;
-    *ret_reason = "a label stands twice";
+    if (p)
+        *ret_reason = "a label stands twice";
     return NULL;
 }
 

@@ -292,6 +292,22 @@ static void a_label_that_stands_twice_stays_refused(void **state)
     assert_int_equal(stats.samples, 1);
 }
 
+/* A head that breaks off is no proof that its names are unique. */
+static void a_head_that_breaks_off_vouches_for_nothing(void **state)
+{
+    static const char *const broken[] = {"a{b=\"1\",b=\"2\" c", "a{b=\"1\",b=\"2",
+                                         "a{b=\"1\",b=\"2\",", "a{b=\"1\",b=\"2\",c=3} 1"};
+    (void)state;
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+        struct strbuf text = {0};
+        strbuf_addf(&text, "%s\na{b=\"1\",b=\"2\"} 1\na{b=\"1\",b=\"2\",c=\"3\"} 1\n", broken[i]);
+        struct promtext_stats stats = read_text(PROMTEXT_TEXT, strbuf_str(&text), &seen);
+        assert_int_equal(stats.bad_lines, 3);
+        assert_int_equal(stats.samples, 0);
+        strbuf_release(&text);
+    }
+}
+
 static time_ms stamp(enum promtext_dialect dialect, const char *text)
 {
     struct strbuf line = {0};
@@ -588,6 +604,7 @@ int main(void)
         cmocka_unit_test(exemplars_are_passed_over),
         cmocka_unit_test(broken_lines_are_named_with_a_reason),
         cmocka_unit_test(a_label_that_stands_twice_stays_refused),
+        cmocka_unit_test(a_head_that_breaks_off_vouches_for_nothing),
         cmocka_unit_test(stamps_are_ms_or_seconds_by_dialect),
         cmocka_unit_test(stats_count_what_happened),
         cmocka_unit_test(known_heads_are_found_in_any_order),
