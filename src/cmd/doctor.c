@@ -51,13 +51,13 @@ static enum err ask_sources(struct flow *flow, struct asked *ret, struct doctor_
     return code;
 }
 
-static enum err examine(struct flow *flow, enum report_format format, struct strbuf *out,
-                        size_t *ret_findings, struct error *err)
+static enum err examine(struct flow *flow, const struct query *query, enum report_format format,
+                        struct strbuf *out, size_t *ret_findings, struct error *err)
 {
     struct doctor_reading reading;
     struct asked asked = {0};
     size_t problems_n = 0;
-    enum err code = doctor_read(flow->store, flow->window, flow->tz, &reading, err);
+    enum err code = doctor_read(flow->store, query, &reading, err);
     const struct price_problem *problems = prices_problems(flow->config->prices, &problems_n);
     const char **texts = mem_zalloc(problems_n + 1, sizeof *texts);
     for (size_t i = 0; i < problems_n; i++)
@@ -89,10 +89,11 @@ static enum err examine(struct flow *flow, enum report_format format, struct str
     return code;
 }
 
-enum err flow_doctor_json(struct flow *flow, struct strbuf *out, struct error *err)
+enum err flow_doctor_json(struct flow *flow, const struct query *query, struct strbuf *out,
+                          struct error *err)
 {
     size_t findings;
-    return examine(flow, REPORT_JSON, out, &findings, err);
+    return examine(flow, query, REPORT_JSON, out, &findings, err);
 }
 
 int cmd_doctor(const struct options *options)
@@ -107,8 +108,9 @@ int cmd_doctor(const struct options *options)
         code = flow_format(options, &format, &err);
     if (code == ERR_OK)
         code = flow_collect(&flow, &err);
+    struct query query = {.window = flow.window, .tz = flow.tz};
     if (code == ERR_OK)
-        code = examine(&flow, format, &text, &findings, &err);
+        code = examine(&flow, &query, format, &text, &findings, &err);
     if (code == ERR_OK)
         code = output_write(strbuf_str(&text), &err);
     if (code == ERR_OK)

@@ -17,6 +17,8 @@
 #include "source/source.h"
 #include "store/store.h"
 
+struct narrow; /* insight/narrow.h */
+
 struct flow {
     const struct options *options;
     struct config *config; /* the options' */
@@ -58,15 +60,18 @@ enum err flow_render(struct flow *flow, const struct query *query, enum report_f
 /* The window as a page with its data inside; --filter of the query is kept. */
 enum err flow_html(struct flow *flow, const struct query *query, struct strbuf *out,
                    bool *ret_incomplete, struct error *err);
-/* What recommend and doctor print with --output json, of a flow that has collected. */
-enum err flow_findings_json(struct flow *flow, struct strbuf *out, struct error *err);
+/* What recommend and doctor print with --output json, of a flow that has collected: findings
+ * narrowed (NULL: all), with their explanations by id beside; doctor's of the query's rows. */
+enum err flow_findings_json(struct flow *flow, const struct narrow *narrow, struct strbuf *out,
+                            struct strbuf *explanations, struct error *err);
 /* "$14,300 a month in 9 actions", "2 findings" where nothing is saved; false: there is none, or an
  * error. */
 bool flow_findings_line(struct flow *flow, struct strbuf *out, struct error *err);
-enum err flow_doctor_json(struct flow *flow, struct strbuf *out, struct error *err);
-/* The idle scan as a picture, of the complete days before the window's end. */
-enum err flow_idle_days_json(struct flow *flow, struct span window, struct strbuf *out,
-                             struct error *err);
+enum err flow_doctor_json(struct flow *flow, const struct query *query, struct strbuf *out,
+                          struct error *err);
+/* The idle scan as a picture, of the complete days before the window's end; narrow as above. */
+enum err flow_idle_days_json(struct flow *flow, struct span window, const struct narrow *narrow,
+                             struct strbuf *out, struct error *err);
 /* The query of --by (team where it was not given) and --filter over the window. */
 enum err flow_query(const struct flow *flow, struct query *ret, struct error *err);
 /* --output; table where it was not given. */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "cmd/flow.h"
+#include "insight/narrow.h"
 #include "report/cube_json.h"
 #include "report/fleet_json.h"
 #include "report/meta_json.h"
@@ -17,16 +18,36 @@
 #define CUBE_ROWS_MAX 20000
 #define FLEET_HOURS_MAX (62 * 24) /* a picture of more is not drawn in a file */
 
-enum block { META, TITLE, REPORTS, PREVIOUS, CUBES, FINDINGS, IDLE, DOCTOR, FLEET, BLOCK_COUNT };
+enum block {
+    META,
+    TITLE,
+    REPORTS,
+    PREVIOUS,
+    CUBES,
+    FINDINGS,
+    EXPLANATIONS,
+    IDLE,
+    DOCTOR,
+    FLEET,
+    BLOCK_COUNT
+};
 static const char *const block_names[BLOCK_COUNT] = {
-    [META] = "meta",         [TITLE] = "title",   [REPORTS] = "report",
-    [PREVIOUS] = "previous", [CUBES] = "cubes",   [FINDINGS] = "findings",
-    [IDLE] = "idle",         [DOCTOR] = "doctor", [FLEET] = "fleet",
+    [META] = "meta",
+    [TITLE] = "title",
+    [REPORTS] = "report",
+    [PREVIOUS] = "previous",
+    [CUBES] = "cubes",
+    [FINDINGS] = "findings",
+    [EXPLANATIONS] = "explanations",
+    [IDLE] = "idle",
+    [DOCTOR] = "doctor",
+    [FLEET] = "fleet",
 };
 
 struct page {
     struct flow *flow;
-    struct query query; /* window, zone and filters; no keys */
+    struct query query;    /* window, zone and filters; no keys */
+    struct narrow *narrow; /* what the filters let through; NULL: everything */
     struct strbuf blocks[BLOCK_COUNT];
 };
 
@@ -156,7 +177,7 @@ static enum err add_idle(struct page *page, struct span extent, struct error *er
     struct span window = page->query.window;
     if (!page->flow->window_given && extent.from < window.from)
         window.from = extent.from;
-    return flow_idle_days_json(page->flow, window, &page->blocks[IDLE], err);
+    return flow_idle_days_json(page->flow, window, page->narrow, &page->blocks[IDLE], err);
 }
 
 static enum err fill(struct page *page, bool *ret_incomplete, struct error *err)
@@ -170,18 +191,21 @@ static enum err fill(struct page *page, bool *ret_incomplete, struct error *err)
     enum err code = add_meta(page, extent, err);
     if (code == ERR_OK)
         code = add_reports(page, window, REPORTS, ret_incomplete, err);
+    if (code == ERR_OK && page->query.filters_n)
+        code = narrow_read(flow->store, &page->query, &page->narrow, err);
     if (code == ERR_OK)
         code = add_previous(page, extent, err);
     if (code == ERR_OK)
         code = add_cubes(page, err);
     if (code == ERR_OK)
-        code = flow_findings_json(flow, &page->blocks[FINDINGS], err);
+        code = flow_findings_json(flow, page->narrow, &page->blocks[FINDINGS],
+                                  &page->blocks[EXPLANATIONS], err);
     if (code == ERR_OK)
         code = add_idle(page, extent, err);
     if (code == ERR_OK)
-        code = flow_doctor_json(flow, &page->blocks[DOCTOR], err);
+        code = flow_doctor_json(flow, &page->query, &page->blocks[DOCTOR], err);
     if (code == ERR_OK && window.to - window.from <= FLEET_HOURS_MAX * HOUR_MS)
-        code = fleet_json(flow->store, window, FLEET_JSON_FULL, &page->blocks[FLEET], err);
+        code = fleet_json(flow->store, &page->query, FLEET_JSON_FULL, &page->blocks[FLEET], err);
     return code;
 }
 
@@ -191,11 +215,13 @@ enum err flow_html(struct flow *flow, const struct query *query, struct strbuf *
     struct page page = {.flow = flow, .query = *query};
     struct html_block blocks[BLOCK_COUNT];
     page.query.window = flow->window;
+    page.query.keys_n = 0;
     enum err code = fill(&page, ret_incomplete, err);
     for (int i = 0; i < BLOCK_COUNT; i++)
         blocks[i] = (struct html_block){block_names[i], strbuf_str(&page.blocks[i])};
     if (code == ERR_OK)
         code = html_report(blocks, BLOCK_COUNT, out, err);
+    narrow_free(page.narrow);
     for (int i = 0; i < BLOCK_COUNT; i++)
         strbuf_release(&page.blocks[i]);
     return code;

@@ -118,8 +118,8 @@ static enum err run(struct flow *flow, size_t *ret_findings, struct error *err)
 }
 
 /* The days before the window's end, and since when things stand still as far as the store goes. */
-enum err flow_idle_days_json(struct flow *flow, struct span window, struct strbuf *out,
-                             struct error *err)
+enum err flow_idle_days_json(struct flow *flow, struct span window, const struct narrow *narrow,
+                             struct strbuf *out, struct error *err)
 {
     struct idle_settings settings = flow->config->idle;
     struct view *view = NULL;
@@ -133,6 +133,7 @@ enum err flow_idle_days_json(struct flow *flow, struct span window, struct strbu
     if (code == ERR_OK) {
         struct idle_scan *scan = idle_scan_new(view, &settings, flow->config->settings.gap_ms);
         struct idle_report report = {.scan = scan,
+                                     .narrow = narrow,
                                      .tz = flow->tz,
                                      .currency = flow->currency,
                                      .power_auto = settings.power_auto};

@@ -5,6 +5,7 @@
 #include "cmd/flow.h"
 #include "cmd/output.h"
 #include "cmd/patch.h"
+#include "insight/narrow.h"
 #include "report/explain.h"
 #include "report/findings.h"
 #include "report/text.h"
@@ -70,7 +71,8 @@ static void close_run(struct run *run)
     flow_close(&run->flow);
 }
 
-enum err flow_findings_json(struct flow *flow, struct strbuf *out, struct error *err)
+enum err flow_findings_json(struct flow *flow, const struct narrow *narrow, struct strbuf *out,
+                            struct strbuf *explanations, struct error *err)
 {
     struct run run = {0};
     enum err code = read_exemptions(flow, &run, err);
@@ -79,7 +81,9 @@ enum err flow_findings_json(struct flow *flow, struct strbuf *out, struct error 
     if (code == ERR_OK) {
         struct findings_report report = {
             .findings = run.findings, .title = flow->title, .currency = flow->currency};
+        narrow_findings(narrow, run.findings);
         findings_render(&report, REPORT_JSON, out);
+        explain_findings_json(run.findings, explanations);
     }
     release_run(&run);
     return code;

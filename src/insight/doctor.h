@@ -106,11 +106,14 @@ struct doctor_reading {
     struct doctor_node *states;
     size_t states_n, states_room, at;
     bool any_device;
+    bool filtered;             /* states are of the nodes of `nodes` alone */
     struct doctor_facts facts; /* borrows the above */
 };
-/* ret is released also after an error. */
-enum err doctor_read(struct store *store, struct span window, const char *tz,
-                     struct doctor_reading *ret, struct error *err);
+/* The window, zone and filters of the query: what is told by rows is of the rows that pass, what
+ * GPUs and nodes did of the nodes that have such rows, notes are of everything. ret is released
+ * also after an error. */
+enum err doctor_read(struct store *store, const struct query *query, struct doctor_reading *ret,
+                     struct error *err);
 void doctor_reading_release(struct doctor_reading *reading);
 
 #endif

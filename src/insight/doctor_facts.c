@@ -4,16 +4,19 @@
 #include "insight/doctor.h"
 #include "query/hours.h"
 
-static enum err ask(struct store *store, struct span window, const char *tz, enum key first,
-                    enum key second, struct result **ret, struct error *err)
+static enum err ask(struct store *store, const struct query *of, enum key first, enum key second,
+                    struct result **ret, struct error *err)
 {
-    struct query query = {.window = window, .tz = tz, .keys = {first, second}, .keys_n = 2};
+    struct query query = *of;
+    query.keys[0] = first;
+    query.keys[1] = second;
+    query.keys_n = 2;
     enum err code = query_run(store, &query, ret, err);
     return code == ERR_OK ? result_sort(*ret, STR("cost"), err) : code;
 }
 
 /* Hours come node by node, every day in much the same order: the next one is mostly the right one.
- */
+ * NULL: it is none of the nodes that were asked for. */
 static struct doctor_node *state_of(struct doctor_reading *reading, name_t cluster, name_t node)
 {
     for (size_t i = 0; i < reading->states_n; i++) {
@@ -24,6 +27,8 @@ static struct doctor_node *state_of(struct doctor_reading *reading, name_t clust
             return state;
         }
     }
+    if (reading->filtered)
+        return NULL;
     mem_push(reading->states, reading->states_n, reading->states_room,
              ((struct doctor_node){.cluster = cluster, .node = node}));
     reading->at = reading->states_n - 1;
@@ -45,6 +50,8 @@ static bool take_devices(void *context, const struct device_hour *hours, size_t 
         if (silent)
             continue;
         struct doctor_node *state = state_of(reading, hour->cluster, hour->node);
+        if (!state)
+            continue;
         state->up_ms += hour->up_ms;
         state->covered_ms += hour->covered_ms;
         state->observed_ms += hour->observed_ms;
@@ -63,6 +70,8 @@ static bool take_nodes(void *context, const struct node_hour *hours, size_t n)
     for (size_t i = 0; i < n; i++) {
         const struct node_hour *hour = &hours[i];
         struct doctor_node *state = state_of(reading, hour->cluster, hour->node);
+        if (!state)
+            continue;
         state->lives += state->instance_type != NAME_NONE && hour->instance_type != NAME_NONE &&
                         hour->instance_type != state->instance_type;
         if (hour->instance_type != NAME_NONE)
@@ -71,17 +80,34 @@ static bool take_nodes(void *context, const struct node_hour *hours, size_t n)
     return true;
 }
 
-enum err doctor_read(struct store *store, struct span window, const char *tz,
-                     struct doctor_reading *ret, struct error *err)
+/* From here on no other nodes come in. */
+static void only_nodes_asked_for(struct doctor_reading *reading)
 {
+    const struct result *nodes = reading->nodes;
+    for (size_t i = 0; i < nodes->groups_n; i++) {
+        struct doctor_node node = {0};
+        if (!str_eq(nodes->groups[i].keys[0], STR("-")))
+            names_find(nodes->names, nodes->groups[i].keys[0], &node.cluster);
+        names_find(nodes->names, nodes->groups[i].keys[1], &node.node);
+        mem_push(reading->states, reading->states_n, reading->states_room, node);
+    }
+    reading->filtered = true;
+}
+
+enum err doctor_read(struct store *store, const struct query *query, struct doctor_reading *ret,
+                     struct error *err)
+{
+    struct span window = query->window;
     *ret = (struct doctor_reading){0};
-    enum err code = ask(store, window, tz, KEY_CLUSTER, KEY_TEAM, &ret->total, err);
+    enum err code = ask(store, query, KEY_CLUSTER, KEY_TEAM, &ret->total, err);
     if (code == ERR_OK)
-        code = ask(store, window, tz, KEY_CLUSTER, KEY_NODE, &ret->nodes, err);
+        code = ask(store, query, KEY_CLUSTER, KEY_NODE, &ret->nodes, err);
     if (code == ERR_OK)
-        code = ask(store, window, tz, KEY_TEAM, KEY_NAMESPACE, &ret->teams, err);
+        code = ask(store, query, KEY_TEAM, KEY_NAMESPACE, &ret->teams, err);
     if (code == ERR_OK)
-        code = ask(store, window, tz, KEY_INSTANCE_TYPE, KEY_MODEL, &ret->types, err);
+        code = ask(store, query, KEY_INSTANCE_TYPE, KEY_MODEL, &ret->types, err);
+    if (code == ERR_OK && query->filters_n)
+        only_nodes_asked_for(ret);
     if (code == ERR_OK)
         code = query_device_hours(store, window, DEVICE_HOURS_ALL, take_devices, ret, err);
     if (code == ERR_OK)

@@ -171,3 +171,24 @@ void explanation_json(const struct explanation *explanation, struct strbuf *out)
     strbuf_add(out, STR("  ]\n}\n"));
     strbuf_release(&text);
 }
+
+void explain_findings_json(const struct findings *findings, struct strbuf *out)
+{
+    struct strbuf text = {0};
+    strbuf_addc(out, '{');
+    for (size_t i = 0; i < findings->n; i++) {
+        const struct finding *finding = &findings->items[i];
+        struct explanation *explanation = mem_zalloc(1, sizeof *explanation);
+        explanation->title = finding->subject;
+        explain_finding(findings, finding, explanation);
+        strbuf_clear(&text);
+        explanation_text(explanation, &text);
+        strbuf_add(out, str_of(i ? ",\n" : "\n"));
+        add_string(out, finding->id);
+        strbuf_add(out, STR(": "));
+        add_string(out, strbuf_str(&text));
+        explanation_free(explanation);
+    }
+    strbuf_add(out, STR("}"));
+    strbuf_release(&text);
+}

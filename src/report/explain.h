@@ -45,6 +45,10 @@ void explanation_text(const struct explanation *explanation, struct strbuf *out)
  */
 void explanation_json(const struct explanation *explanation, struct strbuf *out);
 
+/* {"ID": text, …}: what each finding rests on, without the rows behind it, so that no store is
+ * asked: the parts of explain_finding(). O(findings). */
+void explain_findings_json(const struct findings *findings, struct strbuf *out);
+
 /* ---- the parts, a file each ---- */
 
 /* A new section; lines are added to the last one. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "query/hours.h"
+#include "query/keys.h"
 #include "report/text.h"
 #include "util/idmap.h"
 
@@ -58,6 +59,8 @@ struct picture {
     struct holder *holders;
     size_t holders_n, holders_room;
     struct cell cell;
+    struct keys keys;
+    struct filters filters;
 };
 
 static char *new_cells(size_t n, char sign)
@@ -193,12 +196,28 @@ static void add_row(struct picture *picture, const struct row *row)
     }
 }
 
+static bool passes(struct picture *picture, const struct row *row)
+{
+    struct facets facets = {&row->key, &row->facts, -1};
+    struct filters *filters = &picture->filters;
+    if (!filters_pass(filters, FILTERS_OF_ROWS, &facets) ||
+        !filters_pass(filters, FILTERS_OF_NODES, &facets))
+        return false;
+    bool any = !filters->splits;
+    for (int c = 0; c < CATEGORY_COUNT && !any; c++) {
+        facets.category = c;
+        any = row->category[c] && filters_pass(filters, FILTERS_OF_PARTS, &facets);
+    }
+    return any;
+}
+
 static bool on_rows(void *context, const struct row_batch *batch)
 {
     struct picture *picture = context;
     picture->names = batch->names;
     for (size_t i = 0; i < batch->rows_n; i++)
-        add_row(picture, &batch->rows[i]);
+        if (!picture->filters.query->filters_n || passes(picture, &batch->rows[i]))
+            add_row(picture, &batch->rows[i]);
     return true;
 }
 
@@ -327,18 +346,24 @@ static void picture_release(struct picture *picture)
     free(picture->holders);
     idmap_release(&picture->by_device);
     idmap_release(&picture->by_holder);
+    filters_release(&picture->filters);
+    keys_release(&picture->keys);
 }
 
-enum err fleet_json(struct store *store, struct span window, enum fleet_json_detail detail,
+enum err fleet_json(struct store *store, const struct query *query, enum fleet_json_detail detail,
                     struct strbuf *out, struct error *err)
 {
-    window = (struct span){hour_floor(window.from), hour_ceil(window.to)};
+    struct span window = {hour_floor(query->window.from), hour_ceil(query->window.to)};
     if (window.to - window.from > PICTURE_HOURS_MAX * HOUR_MS)
         window.from = window.to - PICTURE_HOURS_MAX * HOUR_MS;
     struct picture picture = {.window = window,
                               .hours_n = (size_t)((window.to - window.from) / HOUR_MS),
                               .full = detail == FLEET_JSON_FULL};
-    enum err code = query_rows(store, window, on_rows, &picture, err);
+    enum err code = keys_init(&picture.keys, store_names(store), query->tz, err);
+    if (code != ERR_OK)
+        return code;
+    filters_init(&picture.filters, query, &picture.keys);
+    code = query_rows(store, window, on_rows, &picture, err);
     if (code == ERR_OK) {
         close_cell(&picture);
         if (picture.strips_n)

@@ -20,8 +20,9 @@
 
 enum fleet_json_detail { FLEET_JSON_BRIEF, FLEET_JSON_FULL };
 
-/* One pass over the rows of the window. */
-enum err fleet_json(struct store *store, struct span window, enum fleet_json_detail detail,
+/* Rows of the query's window that its filters let through; keys are not read. A category lets a row
+ * through that has money of it. One pass. */
+enum err fleet_json(struct store *store, const struct query *query, enum fleet_json_detail detail,
                     struct strbuf *out, struct error *err);
 
 #endif

@@ -5,14 +5,17 @@
 #include "insight/idle.h"
 #include "report/report.h"
 
+struct narrow; /* insight/narrow.h */
+
 /* All borrowed. */
 struct idle_report {
     const struct idle_scan *scan;
-    const char *title;    /* which source; NULL: none */
-    const char *tz;       /* NULL: UTC */
-    const char *currency; /* "USD" */
-    bool power_auto;      /* the power threshold is learned, never below 15 % */
-    size_t columns;       /* of the terminal; 0: not a terminal */
+    const struct narrow *narrow; /* of the picture alone: GPUs that are shown; NULL: all */
+    const char *title;           /* which source; NULL: none */
+    const char *tz;              /* NULL: UTC */
+    const char *currency;        /* "USD" */
+    bool power_auto;             /* the power threshold is learned, never below 15 % */
+    size_t columns;              /* of the terminal; 0: not a terminal */
     bool colour;
 };
 /* table: idle nodes, idle GPUs of other nodes, what has stood still for 3 days, and nodes whose

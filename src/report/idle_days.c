@@ -1,5 +1,6 @@
 /* The idle scan as a picture of GPUs and days: what a page draws. The whole scan as JSON has some
  * 3 kB a GPU, which is too much to mail for 10,000 of them; this has some 500 bytes. */
+#include "insight/narrow.h"
 #include "query/window.h"
 #include "report/idle_rows.h"
 #include "report/text.h"
@@ -124,6 +125,22 @@ static void add_host(struct strbuf *out, const struct idle_node *node, size_t da
     strbuf_addc(out, ']');
 }
 
+static bool is_shown(const struct idle_report *report, const struct idle_device *device)
+{
+    const struct names *names = report->scan->view->names;
+    return narrow_has_gpu(report->narrow, names_text(names, device->device->cluster),
+                          names_text(names, device->device->node),
+                          names_text(names, device->device->device));
+}
+
+static bool is_any_shown(const struct idle_report *report, const struct idle_node *node)
+{
+    for (size_t d = 0; d < node->devices_n; d++)
+        if (is_shown(report, &node->devices[d]))
+            return true;
+    return false;
+}
+
 static void add_node(struct strbuf *out, const struct idle_report *report,
                      const struct idle_node *node)
 {
@@ -135,10 +152,14 @@ static void add_node(struct strbuf *out, const struct idle_report *report,
     add_since(out, &node->since);
     add_streaks(out, &node->longest, &node->recent);
     strbuf_add(out, STR(", \"devices\": [\n"));
+    size_t n = 0;
     for (size_t d = 0; d < node->devices_n; d++) {
+        if (!is_shown(report, &node->devices[d]))
+            continue;
+        strbuf_add(out, str_of(n++ ? ",\n" : ""));
         add_device(out, scan, node, &node->devices[d]);
-        strbuf_add(out, str_of(d + 1 < node->devices_n ? ",\n" : "]}"));
     }
+    strbuf_add(out, STR("]}"));
 }
 
 void idle_days_json(const struct idle_report *report, struct strbuf *out)
@@ -151,9 +172,12 @@ void idle_days_json(const struct idle_report *report, struct strbuf *out)
     for (size_t d = 0; d < view->days_n; d++)
         strbuf_addf(out, "%s\"%s\"", d ? ", " : "", day_name(view->days[d].from, report->tz, name));
     strbuf_add(out, STR("],\n \"nodes\": [\n"));
+    size_t n = 0;
     for (size_t i = 0; i < report->scan->nodes_n; i++) {
+        if (!is_any_shown(report, &report->scan->nodes[i]))
+            continue;
+        strbuf_add(out, str_of(n++ ? ",\n" : ""));
         add_node(out, report, &report->scan->nodes[i]);
-        strbuf_add(out, str_of(i + 1 < report->scan->nodes_n ? ",\n" : "\n"));
     }
-    strbuf_add(out, STR(" ]}\n"));
+    strbuf_add(out, STR("\n ]}\n"));
 }

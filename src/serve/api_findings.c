@@ -188,7 +188,8 @@ enum err api_doctor(struct api_call *call, struct strbuf *out, struct error *err
     const struct api_settings *settings = call->settings;
     struct doctor_reading reading;
     size_t problems_n = 0;
-    enum err code = doctor_read(call->store, call->window, call->tz, &reading, err);
+    struct query query = {.window = call->window, .tz = call->tz};
+    enum err code = doctor_read(call->store, &query, &reading, err);
     if (code == ERR_OK) {
         struct doctor_facts *facts = &reading.facts;
         const struct price_problem *problems =

@@ -175,7 +175,8 @@ enum err api_series(struct api_call *call, struct strbuf *out, struct error *err
 
 enum err api_fleet(struct api_call *call, struct strbuf *out, struct error *err)
 {
-    return fleet_json(call->store, call->window, FLEET_JSON_BRIEF, out, err);
+    struct query query = {.window = call->window, .tz = call->tz};
+    return fleet_json(call->store, &query, FLEET_JSON_BRIEF, out, err);
 }
 
 static void write_key(struct strbuf *out, const char *name, struct str key)

@@ -40,6 +40,7 @@ async function all() {
     const findings = JSON.parse(room.run("recommend", "--db", "demo.db", "--output", "json"));
     const idle = JSON.parse(room.run("idle", "--db", "demo.db", "--output", "json"));
     const file = room.html("report.html", "--db", "demo.db");
+    const filtered = room.html("filtered.html", "--db", "demo.db", "--filter", "team=search");
     const served = await room.serve("--db", "demo.db");
     await room.browse();
 
@@ -55,6 +56,8 @@ async function all() {
         await test(`${home}: the fleet's picture has its cursor, its day and its table`, () => fleet(url));
         await test(`${home}: tables are saved as CSV`, () => csv(url, report));
     }
+    await test("file: explanations are in it, and what is not has its command", () => explained(file, findings));
+    await test("file: --filter narrows every view, and the page says how", () => narrowed(filtered, findings, idle));
     await test("served: scripts and styles come from the server only, and windows are asked for", () => windows(served));
     await test("served: the page asks for the token that the server wants", tokens);
     await test("states: empty, failed and slow are said", () => states(served));
@@ -257,6 +260,54 @@ async function findingsView(url, findings) {
     await page.reload();
     await settled(page);
     same("and survives a reload", (await page.$$(".finding")).length, open_.filter((f) => f.owner === owner).length);
+    same("nothing went wrong", page.wrong, []);
+    await page.context().close();
+}
+
+async function explained(url, findings) {
+    const page = await room.page();
+    const first = findings.findings.find((f) => !f.exempt);
+    await open(page, url + "#/findings/" + first.id);
+    await page.click('summary:has-text("Everything that it rests on")');
+    const text = (await texts(page, ".explain"))[0];
+    const printed = room.run("explain", first.id, "--db", "demo.db");
+    for (const part of [`finding ${first.id}`, "what would change the verdict", first.arithmetic, first.price]) check(`it says ${part}`, text.includes(part), text);
+    const whole = printed.split("\n\nrows of the ledger")[0].trim();
+    same("as the command says it, up to the rows", text.trim(), whole);
+    check("and which command says the rest", (await texts(page, ".copy code")).some((t) => t.startsWith(`gputally explain ${first.id} --window `)), await texts(page, ".copy code"));
+    await open(page, url + "#/workload/Deployment%2Franker?filter=namespace=search");
+    await page.click('summary:has-text("Explain")');
+    await page.waitForSelector('.copy code');
+    const command = (await texts(page, ".copy code")).find((t) => t.startsWith("gputally explain"));
+    check("a workload's figures have theirs", command?.startsWith("gputally explain 'workload search/Deployment/ranker' --window "), command);
+    // and the command is one: run as a shell would read it
+    const [, of, window] = /^gputally explain '(.*)' --window (\S+) --db/.exec(command);
+    check("which works", room.run("explain", of, "--window", window, "--db", "demo.db").includes("money by category"));
+    same("no violations", await violations(page), []);
+    same("nothing went wrong", page.wrong, []);
+    await page.context().close();
+}
+
+async function narrowed(url, findings, idle) {
+    const text = readFileSync(room.path("filtered.html"), "utf8");
+    const block = JSON.parse(/id="gputally-data">([\s\S]*?)<\/script>/.exec(text)[1]);
+    // names of others are in no block
+    for (const name of ["vision", "jupyter-alex", "Deployment/thumbnails", "sandbox"]) check(`${name} is not in the file`, !JSON.stringify(block).includes(name));
+    const mine = new Set(block.findings.findings.map((f) => f.id));
+    const theirs = findings.findings.filter((f) => f.owner === "search" && f.subject.startsWith("workload "));
+    check("findings about the team's workloads are in it", theirs.length > 0 && theirs.every((f) => mine.has(f.id)), [...mine]);
+    check("and those of others are not", block.findings.findings.every((f) => f.owner === "search"), block.findings.findings.map((f) => f.subject));
+    const held = new Set(JSON.parse(room.run("report", "--db", "demo.db", "--by", "gpu", "--filter", "team=search", "--output", "json")).rows.map((r) => r.gpu));
+    same("the idle scan has the GPUs that it held", block.idle.nodes.flatMap((n) => n.devices.map((d) => d.gpu)).sort(), idle.devices.map((d) => d.gpu).filter((g) => held.has(g)).sort());
+    same("and so has the picture", block.fleet.nodes.flatMap((n) => n.gpus.map((d) => d.device)).sort(), [...held].sort());
+    check("whose holders are the team", block.fleet.holders.every((h) => h.team === "search"), JSON.stringify(block.fleet.holders));
+    const page = await room.page();
+    for (const hash of ["#/findings", "#/idle", "#/fleet", "#/trust"]) {
+        await open(page, url + hash);
+        check(`${hash} says what is let through`, (await texts(page, ".subject"))[0].includes("Only what team=search lets through"), await texts(page, ".subject"));
+        check(`${hash} shows no failure`, (await page.$(".state.failed")) === null);
+    }
+    same("no violations", await violations(page), []);
     same("nothing went wrong", page.wrong, []);
     await page.context().close();
 }

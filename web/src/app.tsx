@@ -97,6 +97,7 @@ function Subject() {
             {name && <><b><bdi>{format.clean(name)}</bdi></b> · </>}
             <span class="nowrap">{format.span(report.window.from, report.window.to, zoneOf(page))}</span>
             {" "}({format.zoneName(zoneOf(page))}) · {format.plural(report.fleet.gpus, "GPU")} on {format.plural(report.fleet.nodes, "node")} · {format.percent(report.totals.coverage, 1)} observed
+            {report.filters.length > 0 && <><br /><b>Only what {report.filters.map(format.clean).join(" and ")} lets through.</b> A finding is here when it is about such rows, and has the money of all it is about; the idle scan judges a node by all its GPUs; what the sources sent, in Trust, is of everything.</>}
         </p>
     );
 }

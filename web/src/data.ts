@@ -81,6 +81,9 @@ export interface CellHolder extends Holder {
 export interface Subject { kind: "node" | "gpu" | "workload" | "team"; name: string; namespace?: string; cluster?: string }
 export interface Held extends Holder { from: string; to: string; cost: string | null; device?: string }
 
+/** An argument as a shell takes it: names of strangers may have anything in them. */
+export const shellWord = (text: string) => (/^[\w@%+=:,./-]+$/.test(text) ? text : "'" + text.replace(/'/g, "'\\''") + "'");
+
 export class Failure extends Error {
     constructor(message: string, readonly hint = "", readonly status = 0) {
         super(message);
@@ -98,6 +101,8 @@ export interface Source {
     fleet(q: Question): Promise<Fleet | null>;
     cell(device: string, hour: string): Promise<CellHolder[] | null>;
     explain(q: Question, of: string): Promise<string | null>;
+    /** What says the rest of it, where there is no server to ask. */
+    command(of: string): string | null;
     series(q: Question, of: Subject): Promise<Series | null>;
     held(q: Question, of: Subject): Promise<Held[] | null>;
     /** Can this set of keys be asked for? A file has only some. */
@@ -202,6 +207,7 @@ class Server implements Source {
         const found = await this.get(this.path("explain", this.window(q), { of }));
         return found.text as string;
     }
+    command = () => null;
     private subject(of: Subject): Record<string, string> {
         const query: Record<string, string> = of.kind === "gpu" ? { device: of.name } : { [of.kind]: of.name };
         if (of.namespace) query.namespace = of.namespace;
@@ -234,6 +240,7 @@ interface Block {
     cubes: Cube[];
     findings: Findings | null;
     doctor: Doctor | null;
+    explanations: Record<string, string> | null;
     idle: IdleDays | null;
     fleet: Fleet | null;
 }
@@ -265,7 +272,8 @@ class File implements Source {
     idle = async () => this.block.idle;
     fleet = async () => this.block.fleet;
     cell = async () => null;
-    explain = async () => null;
+    explain = async (_: Question, of: string) => this.block.explanations?.[of] ?? null;
+    command = (of: string) => `gputally explain ${shellWord(of)} --window ${this.base.window.from},${this.base.window.to} --db LEDGER.db`;
     private rows(of: Subject) {
         const fleet = this.block.fleet!;
         return picture(fleet, (node, gpu) =>

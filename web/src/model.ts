@@ -31,6 +31,7 @@ export interface Report {
     rows: Row[];
     balance: { price: number; booked: number; balanced: boolean } | null;
     notes: Note[];
+    filters: string[]; // "team=search": of the ledger, before anything on the page
 }
 
 const word = (machine: string) => machine.replace(/_/g, "-");
@@ -69,6 +70,7 @@ export function readReport(raw: any): Report {
             price: Number(raw.balance.price), booked: Number(raw.balance.booked), balanced: raw.balance.balanced,
         },
         notes: raw.notes,
+        filters: (raw.filters ?? []).map((f: { key: string; not: boolean; value: string }) => `${word(f.key)}${f.not ? "!=" : "="}${f.value}`),
     };
 }
 

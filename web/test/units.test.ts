@@ -13,7 +13,8 @@ import { filterOf, format as address, globMatches, HOME, parse, splitFilter } fr
 import { sorted } from "../src/ui/table";
 import { squarify, efficiencyStep } from "../src/ui/treemap";
 import { axisStep } from "../src/ui/days";
-import { measure, shellWord } from "../src/views/findings";
+import { shellWord } from "../src/data";
+import { measure } from "../src/views/findings";
 import { nextKey } from "../src/views/explore";
 
 test("money is written as the command line writes it", () => {

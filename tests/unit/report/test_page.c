@@ -112,18 +112,25 @@ static struct row *add(struct fleet *fleet, int hour, const char *node, const ch
     return &fleet->batch.rows[fleet->batch.rows_n - 1];
 }
 
-static json_t *picture_of(struct fleet *fleet, struct span window, enum fleet_json_detail detail)
+static json_t *picture_by(struct fleet *fleet, const struct query *query,
+                          enum fleet_json_detail detail)
 {
     struct error err = {0};
     struct strbuf out = {0};
     if (store_begin(fleet->store, &err) != ERR_OK ||
         store_append(fleet->store, &fleet->batch, &err) != ERR_OK ||
         store_commit(fleet->store, &(struct store_progress){.source = STR("s")}, &err) != ERR_OK ||
-        fleet_json(fleet->store, window, detail, &out, &err) != ERR_OK)
+        fleet_json(fleet->store, query, detail, &out, &err) != ERR_OK)
         fail_msg("%s", err.text);
     json_t *value = parsed(out.text);
     strbuf_release(&out);
     return value;
+}
+
+static json_t *picture_of(struct fleet *fleet, struct span window, enum fleet_json_detail detail)
+{
+    struct query query = {.window = window};
+    return picture_by(fleet, &query, detail);
 }
 
 static json_t *gpu_of(json_t *picture, size_t node, size_t gpu)
@@ -183,6 +190,42 @@ static void an_hour_without_a_price_goes_by_time(void **state)
     assert_string_equal(text_at(gpu_of(picture, 0, 0), "hours"), "IUE");
     assert_true(json_is_null(json_object_get(gpu_of(picture, 0, 0), "price_hour")));
     assert_null(json_object_get(gpu_of(picture, 0, 0), "runs"));
+    json_decref(picture);
+    fleet_end(&fleet);
+}
+
+/* Rows that do not pass are not there, and a GPU without a row that does has no strip. */
+static void filters_leave_only_rows_that_pass(void **state)
+{
+    (void)state;
+    struct fleet fleet = {0};
+    struct error err = {0};
+    struct query query = {.window = {FROM_MS, FROM_MS + 2 * HOUR_MS}};
+    fleet_start(&fleet);
+    add(&fleet, 0, "n1", "g0", "p", CATEGORY_HELD_IDLE, 3);
+    add(&fleet, 0, "n1", "g1", NULL, CATEGORY_STRANDED, 4);
+    add(&fleet, 1, "n1", "g0", NULL, CATEGORY_STRANDED, 4);
+    assert_int_equal(query_parse_filter(STR("workload=Job/*"), &query, &err), ERR_OK);
+    json_t *picture = picture_by(&fleet, &query, FLEET_JSON_FULL);
+    assert_int_equal(json_array_size(json_object_get(picture, "nodes")), 1);
+    assert_string_equal(text_at(gpu_of(picture, 0, 0), "hours"), "I.");
+    assert_null(gpu_of(picture, 0, 1));
+    json_decref(picture);
+    fleet_end(&fleet);
+}
+
+static void a_category_passes_rows_that_have_money_of_it(void **state)
+{
+    (void)state;
+    struct fleet fleet = {0};
+    struct error err = {0};
+    struct query query = {.window = {FROM_MS, FROM_MS + 2 * HOUR_MS}};
+    fleet_start(&fleet);
+    add(&fleet, 0, "n1", "g0", "p", CATEGORY_HELD_IDLE, 1);
+    add(&fleet, 1, "n1", "g0", NULL, CATEGORY_STRANDED, 4);
+    assert_int_equal(query_parse_filter(STR("category=node_idle"), &query, &err), ERR_OK);
+    json_t *picture = picture_by(&fleet, &query, FLEET_JSON_FULL);
+    assert_string_equal(text_at(gpu_of(picture, 0, 0), "hours"), ".T");
     json_decref(picture);
     fleet_end(&fleet);
 }
@@ -250,6 +293,8 @@ int main(void)
         cmocka_unit_test(a_cube_names_its_fields_once_and_leaves_out_what_no_row_has),
         cmocka_unit_test(an_hour_has_the_letter_of_most_of_its_money),
         cmocka_unit_test(an_hour_without_a_price_goes_by_time),
+        cmocka_unit_test(filters_leave_only_rows_that_pass),
+        cmocka_unit_test(a_category_passes_rows_that_have_money_of_it),
         cmocka_unit_test(an_empty_window_is_an_empty_picture),
         cmocka_unit_test(nothing_in_the_data_can_end_its_element),
         cmocka_unit_test(a_file_of_the_page_unpacks_to_what_it_says),

@@ -16,6 +16,7 @@ import { SplitBar } from "../ui/split";
 import { Await } from "../ui/states";
 import { Column, Table } from "../ui/table";
 import { pageOf } from "./explore";
+import { Explanation } from "./findings";
 
 const INSIDE: Record<Subject["kind"], { by: string[]; title: string }[]> = {
     team: [{ by: ["namespace", "workload"], title: "Its workloads" }, { by: ["model"], title: "On which GPUs" }],
@@ -179,16 +180,15 @@ function Found({ of }: { of: Subject }) {
 function Explain({ of }: { of: Subject }) {
     const page = usePage();
     const [open, setOpen] = useState(false);
-    const what = of.kind === "workload" && of.namespace ? `${of.namespace}/${of.name}` : of.name;
+    const what = `${of.kind} ${of.cluster && of.kind !== "gpu" && of.kind !== "team" ? of.cluster + "/" : ""}${of.kind === "workload" && of.namespace ? of.namespace + "/" : ""}${of.name}`;
     const answer = useAnswer(`explain ${open} ${what} ${page.route.window}`,
         async () => (open ? page.source.explain(question(page, [], []), what) : null));
-    if (page.source.file) return null;
     return (
         <details class="notes" onToggle={(e) => setOpen(e.currentTarget.open)}>
             <summary>Explain: where these figures come from</summary>
             {answer.failure ? <p>{answer.failure.message}</p>
-                : answer.value ? <pre class="explain" tabIndex={0} aria-label="Explanation">{answer.value.split("\n").map(format.clean).join("\n")}</pre>
-                    : open && <p>Asking …</p>}
+                : answer.value || (open && page.source.file) ? <Explanation text={answer.value ?? null} of={what} />
+                    : open && <p role="status">Asking …</p>}
         </details>
     );
 }

@@ -1,7 +1,7 @@
 // What to do, the dearest first: each finding with its evidence, its arithmetic, and what to copy.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Evidence, Finding, useAnswer } from "../data";
+import { Evidence, Finding, shellWord, useAnswer } from "../data";
 import * as format from "../format";
 import { filterOf, format as address, link, Route } from "../route";
 import { keyOf, question, usePage, zoneOf } from "../ui/context";
@@ -79,8 +79,16 @@ export function subjectLink(route: Route, subject: string): string | null {
 
 const cleanLine = (text: string) => text.split("\n").map(format.clean).join("\n");
 
-/** An argument as a shell takes it: names of strangers may have anything in them. */
-export const shellWord = (text: string) => (/^[\w@%+=:,./-]+$/.test(text) ? text : "'" + text.replace(/'/g, "'\\''") + "'");
+/** What gputally explain prints; in a file, without the ledger's rows, which a command has. */
+export function Explanation({ text, of }: { text: string | null; of: string }) {
+    const command = usePage().source.command(of);
+    return (
+        <>
+            {text && <pre class="explain" tabIndex={0} role="region" aria-label="Explanation">{cleanLine(text)}</pre>}
+            {command && <><p>The rows of the ledger behind it, their prices and fallbacks are not in this file; where the ledger is, this shows them:</p><Copy text={cleanLine(command)} what="the command that explains it" /></>}
+        </>
+    );
+}
 
 function Body({ f, currency }: { f: Finding; currency: string }) {
     const page = usePage();
@@ -122,7 +130,8 @@ function Body({ f, currency }: { f: Finding; currency: string }) {
                     </dl>
                 </div>
             </div>
-            {explain.value && <details class="notes"><summary>Everything that it rests on</summary><pre class="explain" tabIndex={0}>{explain.value.split("\n").map(format.clean).join("\n")}</pre></details>}
+            {explain.failure ? <p class="quiet">Everything that it rests on could not be shown: {explain.failure.message}</p>
+                : explain.value && <details class="notes"><summary>Everything that it rests on</summary><Explanation text={explain.value} of={f.id} /></details>}
             {f.exempt
                 ? <p class="quiet">Accepted: {format.clean(typeof f.exempt === "string" ? f.exempt : JSON.stringify(f.exempt))}</p>
                 : <details class="notes"><summary>This is fine as it is</summary><p>Keep it out of the list, in the command line or under <code>options: ignore:</code> of the configuration:</p>
