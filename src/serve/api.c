@@ -312,6 +312,10 @@ enum err api_new(const struct api_options *options, bool missing_ok, struct api 
     http_pack(strbuf_str(&api->openapi), &api->openapi_gzip);
     api->cache = cache_new(options->cache_bytes ? options->cache_bytes : CACHE_BYTES);
     enum err code = store_open(api->db, STORE_READ, api->watch_names, &api->watch, err);
+    struct binding *bindings = mem_zalloc(api_endpoints_n, sizeof *bindings);
+    for (size_t i = 0; i < api_endpoints_n; i++)
+        bindings[i] = (struct binding){api, &api_endpoints[i]};
+    api->bindings = bindings;
     if (code == ERR_OK || missing_ok) { /* damaged ones may be mended while it runs */
         *ret = api;
         return ERR_OK;
@@ -349,8 +353,10 @@ void api_configure(struct api *api, const struct api_settings *settings)
 
 void api_prepare(struct api *api, struct http_options *options)
 {
-    api->on_request = options->on_request;
-    api->on_request_context = options->context;
+    if (!api->on_request) { /* of the first server; others have the same */
+        api->on_request = options->on_request;
+        api->on_request_context = options->context;
+    }
     options->worker_new = worker_new;
     options->worker_free = worker_free;
     options->worker_interrupt = worker_interrupt;
@@ -371,9 +377,7 @@ void api_routes(struct api *api, struct http_server *server)
         {"/api/v1/openapi.json", SCOPE_NONE, HTTP_AT_ONCE, api_openapi},
         {"/api/v1/export/ledger", SCOPE_READ, HTTP_BY_WORKER, api_export},
     };
-    api->server = server;
-    struct binding *bindings = mem_zalloc(api_endpoints_n, sizeof *bindings);
-    api->bindings = bindings;
+    struct binding *bindings = api->bindings;
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
         http_route_add(server, &(struct http_route){.pattern = plain[i].pattern,
                                                     .methods = HTTP_BIT(HTTP_GET),
@@ -382,7 +386,6 @@ void api_routes(struct api *api, struct http_server *server)
                                                     .handle = plain[i].handle,
                                                     .context = api});
     for (size_t i = 0; i < api_endpoints_n; i++) {
-        bindings[i] = (struct binding){api, &api_endpoints[i]};
         bool metrics = strcmp(api_endpoints[i].pattern, "/metrics") == 0;
         http_route_add(server, &(struct http_route){.pattern = api_endpoints[i].pattern,
                                                     .methods = HTTP_BIT(HTTP_GET),

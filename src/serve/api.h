@@ -89,9 +89,11 @@ void api_free(struct api *api); /* NULL is fine */
 
 /* Adds all routes; fills worker_new, worker_free, on_request and context of the options of the
  * server: call it between filling them and http_server_new, then api_routes after. on_request of
- * before is called too. */
+ * before is called too. api_count_routes comes once other routes are there as well, before the
+ * server starts. Another server may be made so while one runs. */
 void api_prepare(struct api *api, struct http_options *options);
 void api_routes(struct api *api, struct http_server *server);
+void api_count_routes(struct api *api, const struct http_server *server);
 
 /* Other settings from now on; returns when nobody uses the old ones any more. */
 void api_configure(struct api *api, const struct api_settings *settings);

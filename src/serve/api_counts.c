@@ -13,11 +13,12 @@ static struct api_route_counts *counts_of(struct api *api, const char *route)
     return &api->counts[API_ROUTES_MAX - 1];
 }
 
-/* Once all routes are there, and before the first request. */
-void api_counts_start(struct api *api)
+void api_count_routes(struct api *api, const struct http_server *server)
 {
     const struct http_route *routes;
-    size_t n = http_routes(api->server, &routes), at = 0;
+    size_t n = http_routes(server, &routes), at = 0;
+    if (atomic_load(&api->counts_n)) /* another server has the same */
+        return;
     for (size_t i = 0; i < n && at < API_ROUTES_MAX - 1; i++) {
         size_t known = 0;
         while (known < at && api->counts[known].pattern != routes[i].pattern)
@@ -31,12 +32,6 @@ void api_counts_start(struct api *api)
 void api_count_request(void *context, const struct http_event *event)
 {
     struct api *api = context;
-    if (!atomic_load(&api->counts_n)) {
-        pthread_mutex_lock(&api->watch_lock);
-        if (!atomic_load(&api->counts_n))
-            api_counts_start(api);
-        pthread_mutex_unlock(&api->watch_lock);
-    }
     struct api_route_counts *counts = counts_of(api, event->route);
     int class = event->status / 100;
     size_t bucket = 0;

@@ -48,7 +48,6 @@ struct api {
     uint64_t generation;
 
     struct cache *cache;
-    struct http_server *server;
     void (*on_request)(void *context, const struct http_event *event);
     void *on_request_context;
     struct api_route_counts counts[API_ROUTES_MAX]; /* the last one: of no route */

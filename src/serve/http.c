@@ -35,12 +35,13 @@ enum err http_server_new(const struct http_options *options, struct http_server 
 {
     struct http_server *server = mem_zalloc(1, sizeof *server);
     server->options = *options;
-    server->listen_fd = -1;
+    server->listen_fd = server->socket = -1;
     if (options->limits)
         server->limits = *options->limits;
     else
         http_limits_defaults(&server->limits);
     server->options.limits = NULL;
+    server->options.beside = NULL;
     server->links.next = server->links.previous = &server->links;
     pthread_mutex_init(&server->auth_lock, NULL);
     pthread_mutex_init(&server->queue_lock, NULL);
@@ -63,7 +64,7 @@ enum err http_server_new(const struct http_options *options, struct http_server 
         code =
             auth_check_listen(server->auth, options->listen, options->tls_client_ca != NULL, err);
     if (code == ERR_OK)
-        code = http_listen(server, err);
+        code = http_listen(server, options->beside, err);
     if (code != ERR_OK) {
         if (options->auth) /* the caller's still */
             server->auth = NULL;

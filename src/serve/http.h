@@ -36,6 +36,7 @@ struct http_pair {
 };
 #define HTTP_QUERY_MAX 64 /* parameters of a request */
 
+struct http_server;
 struct http_request {
     enum http_method method; /* HEAD is HTTP_GET to handlers */
     struct str path;         /* decoded, begins with / */
@@ -48,6 +49,7 @@ struct http_request {
     struct arena *arena;         /* of this request; what handlers make may live here */
     void *worker;                /* what options.worker_new gave; NULL in HTTP_AT_ONCE */
     const void *connection;      /* for http_header() */
+    const struct http_server *server;
 };
 /* A header of the request, by its name without regard to case; STR_NONE where there is none. */
 struct str http_header(const struct http_request *request, const char *name);
@@ -156,10 +158,13 @@ struct http_options {
     const char *listen; /* "127.0.0.1:9475", "[::1]:9475", ":9475" (all addresses); port 0: any */
     const char *const *hosts; /* names under which the server is asked, beside its own address */
     size_t hosts_n;
+    /* A running server whose socket is listened at too, instead of a new one: both take connections
+     * until that one is stopped. NULL: none. */
+    const struct http_server *beside;
     const struct http_limits *limits; /* copied; NULL: defaults */
     int loops;                        /* threads of the event loops; 0: 2 */
     int workers;                      /* 0: as many as cores, at least 4 */
-    struct auth *auth;                /* taken over by a start; NULL: everybody may do everything */
+    struct auth *auth; /* taken over where the server is made; NULL: everybody may do all */
     const char *tls_cert, *tls_key, *tls_client_ca; /* PEM files; NULL: none */
     /* Each worker's own: made on its thread before the first request, freed on its thread. */
     void *(*worker_new)(void *context);

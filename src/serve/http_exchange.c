@@ -103,6 +103,7 @@ static struct exchange *exchange_new(struct http_server *server, struct MHD_Conn
     exchange->request.arena = &exchange->arena;
     exchange->request.access = &exchange->access;
     exchange->request.connection = connection;
+    exchange->request.server = exchange->server;
     read_peer(exchange);
     atomic_fetch_add(&server->exchanges, 1);
     pthread_mutex_lock(&server->auth_lock);

@@ -75,7 +75,8 @@ struct http_server {
     struct http_route *routes;
     size_t routes_n, routes_room;
     struct MHD_Daemon *daemon;
-    int listen_fd, port;
+    int listen_fd, port; /* listen_fd: -1 once it is the daemon's */
+    int socket;          /* the same, for a server beside */
     struct tls *tls;
 
     pthread_mutex_t auth_lock;
@@ -106,7 +107,8 @@ struct http_server {
 int64_t http_now_us(void); /* monotonic */
 
 /* http_listen.c: the socket, and under which names the server may be asked. */
-enum err http_listen(struct http_server *server, struct error *err);
+enum err http_listen(struct http_server *server, const struct http_server *beside,
+                     struct error *err);
 bool http_host_is_ours(const struct http_server *server, struct str host);
 bool http_listen_is_loopback(const char *listen);
 

@@ -5,6 +5,7 @@
  * numbers cannot be rebound and are fine. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -84,13 +85,25 @@ static int port_of(int fd)
     return ntohs(((struct sockaddr_in *)&at)->sin_port);
 }
 
-enum err http_listen(struct http_server *server, struct error *err)
+/* The first address that can be had; -1 and errno. */
+static int open_first(const struct addrinfo *found, bool any)
 {
-    char host[256];
-    const char *port, *where = server->options.listen;
-    if (!split(where, host, sizeof host, &port))
-        return error_set(err, ERR_USAGE,
-                         "listen address '%s': write ADDRESS:PORT, such as 127.0.0.1:9300", where);
+    int fd = -1;
+    errno = EADDRNOTAVAIL;
+    for (int pass = 0; pass < 2 && fd < 0; pass++)
+        for (const struct addrinfo *at = found; at && fd < 0; at = at->ai_next) {
+            /* of all addresses, the one of both families first */
+            if ((pass == 0) == (any && at->ai_family != AF_INET6))
+                continue;
+            fd = open_socket(at);
+        }
+    return fd;
+}
+
+static enum err open_listener(struct http_server *server, const char *host, const char *port,
+                              struct error *err)
+{
+    const char *where = server->options.listen;
     struct addrinfo wanted = {.ai_family = AF_UNSPEC,
                               .ai_socktype = SOCK_STREAM,
                               .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
@@ -98,18 +111,32 @@ enum err http_listen(struct http_server *server, struct error *err)
     int rc = getaddrinfo(*host ? host : NULL, port, &wanted, &found);
     if (rc != 0)
         return error_set(err, ERR_NETWORK, "listen address '%s': %s", where, gai_strerror(rc));
-    int why = EADDRNOTAVAIL;
-    for (int pass = 0; pass < 2 && server->listen_fd < 0; pass++)
-        for (const struct addrinfo *at = found; at && server->listen_fd < 0; at = at->ai_next) {
-            /* of all addresses, the one of both families first */
-            if ((pass == 0) == (!*host && at->ai_family != AF_INET6))
-                continue;
-            server->listen_fd = open_socket(at);
-            why = server->listen_fd < 0 ? errno : 0;
-        }
+    server->listen_fd = open_first(found, !*host);
+    int why = errno;
     freeaddrinfo(found);
-    if (server->listen_fd < 0)
-        return error_set(err, ERR_NETWORK, "listening on %s: %s", where, strerror(why));
+    return server->listen_fd < 0
+               ? error_set(err, ERR_NETWORK, "listening on %s: %s", where, strerror(why))
+               : ERR_OK;
+}
+
+enum err http_listen(struct http_server *server, const struct http_server *beside,
+                     struct error *err)
+{
+    char host[256];
+    const char *port, *where = server->options.listen;
+    if (!split(where, host, sizeof host, &port))
+        return error_set(err, ERR_USAGE,
+                         "listen address '%s': write ADDRESS:PORT, such as 127.0.0.1:9300", where);
+    if (!beside) {
+        enum err code = open_listener(server, host, port, err);
+        if (code)
+            return code;
+    } else {
+        server->listen_fd = fcntl(beside->socket, F_DUPFD_CLOEXEC, 0);
+        if (server->listen_fd < 0)
+            return error_set(err, ERR_LIMIT, "listening on %s: %s", where, strerror(errno));
+    }
+    server->socket = server->listen_fd;
     server->port = port_of(server->listen_fd);
     add_host(server, "localhost");
     if (*host)

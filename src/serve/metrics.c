@@ -255,11 +255,12 @@ static void write_durations(struct api *api, struct metrics_text *text)
     }
 }
 
-static void write_server(struct api *api, struct metrics_text *text)
+static void write_server(struct api *api, const struct http_server *server,
+                         struct metrics_text *text)
 {
     struct http_counts counts;
     struct cache_counts cache;
-    http_server_counts(api->server, &counts);
+    http_server_counts(server, &counts);
     cache_counts(api->cache, &cache);
     one(text, "gputally_http_refused_total", METRIC_COUNTER,
         "Requests without access: no or an unknown token, no scope, a wrong Host.",
@@ -302,7 +303,7 @@ enum err api_metrics(struct api_call *call, struct strbuf *out, struct error *er
         write_checks(api, &text);
         write_requests(api, &text);
         write_durations(api, &text);
-        write_server(api, &text);
+        write_server(api, call->request->server, &text);
     }
     metrics_end(&text);
     return code;

@@ -27,9 +27,11 @@ class Failed(Exception):
 
 
 class Service:
-    """One process. `clock` is (time in ms, speed) of the fleet; `limit` the largest file in bytes."""
+    """One process. `clock` is (time in ms, speed) of the fleet; `limit` the largest file in bytes; `listen` None: as
+    the configuration says."""
 
-    def __init__(self, binary, arguments, work, clock=None, limit=None, name="serve", env=None):
+    def __init__(self, binary, arguments, work, clock=None, limit=None, name="serve", env=None,
+                 listen="127.0.0.1:0"):
         self.log_path = os.path.join(work, name + ".log")
         environment = {key: value for key, value in os.environ.items() if not key.startswith("GPUTALLY_")}
         environment.update(env or {})
@@ -41,7 +43,8 @@ class Service:
         def limited():
             if limit:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
-        self.process = subprocess.Popen([binary, "serve", *arguments, "--listen", "127.0.0.1:0"], env=environment,
+        self.process = subprocess.Popen([binary, "serve", *arguments, *(("--listen", listen) if listen else ())],
+                                        env=environment,
                                         stdout=subprocess.PIPE, stderr=self.log, stdin=subprocess.DEVNULL,
                                         preexec_fn=limited if limit else None)
         self.url = None

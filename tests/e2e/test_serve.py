@@ -15,11 +15,13 @@ import re
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
@@ -269,6 +271,130 @@ def reload(lab):
             raise Failed(f"exit status {status}")
 
 
+def make_cert(folder, name):
+    """(certificate, key) of its own name."""
+    cert, key = os.path.join(folder, name + ".pem"), os.path.join(folder, name + ".key")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30",
+                    "-subj", f"/CN={name}", "-keyout", key, "-out", cert], check=True, capture_output=True)
+    return {"cert": cert, "key": key}
+
+
+def served(port, tls=True):
+    """The PEM that a port shows, or whether it answers plainly."""
+    if tls:
+        return ssl.get_server_certificate(("127.0.0.1", port), timeout=10)
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=10) as answer:
+        return answer.status
+
+
+def answered(port, n):
+    """Of n connections at a time, how many get an answer."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=5)) for _ in range(n)]
+        count = 0
+        for one in sockets:
+            with contextlib.suppress(OSError):
+                one.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                count += one.recv(100).startswith(b"HTTP/1.1 200")
+        return count
+
+
+def reload_server(lab):
+    """SIGHUP changes limits, certificates and the address, without a refused connection where the address stays;
+    with one thing wrong it changes nothing; the database and the journal need a restart, and it says so."""
+    database = lab.fresh()
+    folder = os.path.dirname(database)
+    path = os.path.join(folder, "config.json")
+    here, there = servers.free_port(), servers.free_port()
+    one, two = make_cert(folder, "one"), make_cert(folder, "two")
+    serve = {"db": database, "every": "5m", "history": "12h", "listen": f"127.0.0.1:{here}"}
+    source = {"cluster": "a", "url": lab.url}
+
+    def configure(sources=(), **keys):
+        write_config(path, {"serve": {**serve, **keys}, "sources": [source, *sources]})
+    configure()
+    with Service(lab.binary, ["--config", path], folder, (lab.low + 3 * units.HOUR_MS, 1), listen=None).wait() as service:
+        def reload_with(what, words="the configuration was read again", **keys):
+            seen = service.logged().count(words)
+            configure(**keys)
+            service.send(signal.SIGHUP)
+            service.until(what, lambda: service.logged().count(words) > seen)
+
+        def refused_with(what, why, **keys):
+            reload_with(what, "the last one stays", sources=[{"cluster": "b", "url": lab.url}], **keys)
+            if not re.search(why, service.logged().splitlines()[-1]) or "cluster=b" in service.logged():
+                raise Failed(f"{what}: {service.logged()[-600:]}")
+        with Asking(here) as asking:
+            if answered(here, 8) != 8:
+                raise Failed("8 connections are too many before")
+            for n in (100, 101, 102):
+                reload_with("other limits", limits={"connections_per_address": n})
+            reload_with("the limits of before")
+        if asking.failed or asking.n < 20:
+            raise Failed(f"{asking.n} requests while it reloads: {asking.failed}")
+        reload_with("fewer connections", limits={"connections_per_address": 4})
+        if answered(here, 8) > 4:
+            raise Failed("limits: connections_per_address has no effect")
+        reload_with("TLS", tls=one)
+        if served(here) != open(one["cert"], encoding="ascii").read():
+            raise Failed("another certificate than one")
+        reload_with("other files", tls=two)
+        refused_with("a key of another certificate", "is not that of certificate", tls={**one, "key": two["key"]})
+        refused_with("no such file", r"nowhere\.pem", tls={**one, "cert": os.path.join(folder, "nowhere.pem")})
+        shutil.copy(one["cert"], two["cert"])
+        refused_with("the same path, other bytes", "is not that of certificate", tls=two)
+        shutil.copy(one["key"], two["key"])
+        reload_with("a renewed certificate", tls=two)
+        if served(here) != open(one["cert"], encoding="ascii").read():
+            raise Failed("the renewed certificate is not served")
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            refused_with("an address that is taken", "in use", listen="127.0.0.1:%d" % taken.getsockname()[1])
+        refused_with("an open address", "loopback", listen="0.0.0.0:%d" % there)
+        refused_with("another database", r"serve\.db changes with a restart only", db=database + "2")
+        refused_with("another journal", r"serve\.journal changes with a restart only", journal=os.path.join(folder, "j"))
+        served(here)   # still there, still TLS
+        if os.path.exists(database + "2"):
+            raise Failed("the other database was made")
+        reload_with("another address, without TLS", listen=f"127.0.0.1:{there}")
+        if served(there, tls=False) != 200:
+            raise Failed("it does not answer at the other address")
+        with contextlib.suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", here), timeout=5):
+            raise Failed("the last address still answers")
+        service.url = f"http://127.0.0.1:{there}"
+        service.until("being ready", lambda: service.ready()[0] == 200)
+        status, _ = service.end()
+        if status:
+            raise Failed(f"exit status {status}")
+
+
+class Asking:
+    """Asks a port again and again, each time over a connection of its own."""
+
+    def __init__(self, port):
+        self.port, self.n, self.failed, self.stop = port, 0, [], False
+
+    def run(self):
+        while not self.stop:
+            try:
+                served(self.port, tls=False)
+            except OSError as error:
+                self.failed.append(str(error))
+            self.n += 1
+
+    def __enter__(self):
+        self.threads = [threading.Thread(target=self.run) for _ in range(3)]
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop = True
+        for thread in self.threads:
+            thread.join()
+
+
 def ends(lab):
     """SIGINT ends it like SIGTERM; a second signal at once; nothing is left behind but the ledger."""
     database = lab.fresh()
@@ -491,7 +617,7 @@ def fails_closed(lab):
         service.end()
 
 
-CHECKS = (equals_a_run, killed, goes_on_from_collect, clusters, reload, ends, source_down, database_taken,
+CHECKS = (equals_a_run, killed, goes_on_from_collect, clusters, reload, reload_server, ends, source_down, database_taken,
           database_damaged, disk_full, backup, notifies, fails_closed)
 
 

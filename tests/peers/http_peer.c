@@ -160,6 +160,7 @@ int main(int argc, char **argv)
     if (code == ERR_OK) {
         api_routes(api, server);
         add_routes(server);
+        api_count_routes(api, server);
         code = http_server_start(server, &err);
     }
     if (code != ERR_OK) {
