@@ -169,12 +169,17 @@ void filters_init(struct filters *filters, const struct query *query, struct key
         filters->splits |= key_splits(key);
         filters->any_on_nodes |= key_of_node(key);
     }
+    if (query->where_n)
+        filters->of_condition = mem_zalloc(query->where_n, sizeof *filters->of_condition);
 }
 
 void filters_release(struct filters *filters)
 {
     for (int i = 0; i < KEY_COUNT; i++)
         free(filters->verdicts[i].of_atom);
+    for (size_t i = 0; filters->of_condition && i < filters->query->where_n; i++)
+        free(filters->of_condition[i].of_atom);
+    free(filters->of_condition);
 }
 
 /* Any of the values that are asked for, and none of those that are excluded. */
@@ -194,15 +199,24 @@ static bool judge(const struct filters *filters, enum key key, struct str text)
     return wanted || !asked;
 }
 
-static bool verdict(struct filters *filters, enum key key, atom_t atom)
+/* By a condition, or by the filters on a key. */
+static bool judge_text(const struct filters *filters, const struct query_filter *condition,
+                       enum key key, struct str text)
 {
-    struct verdicts *verdicts = &filters->verdicts[key];
+    if (!condition)
+        return judge(filters, key, text);
+    return str_glob(condition->value, text) != condition->negate;
+}
+
+static bool verdict(struct filters *filters, struct verdicts *verdicts,
+                    const struct query_filter *condition, enum key key, atom_t atom)
+{
     char buf[TIME_TEXT_MAX];
     if (atom >= VERDICT_ATOMS_MAX) {
         if (!verdicts->last_verdict || verdicts->last != atom) {
             verdicts->last = atom;
             verdicts->last_verdict =
-                1 + judge(filters, key, keys_text(filters->keys, key, atom, buf));
+                1 + judge_text(filters, condition, key, keys_text(filters->keys, key, atom, buf));
         }
         return verdicts->last_verdict == 2;
     }
@@ -213,13 +227,20 @@ static bool verdict(struct filters *filters, enum key key, atom_t atom)
         verdicts->room = room;
     }
     if (!verdicts->of_atom[atom])
-        verdicts->of_atom[atom] = 1 + judge(filters, key, keys_text(filters->keys, key, atom, buf));
+        verdicts->of_atom[atom] =
+            1 + judge_text(filters, condition, key, keys_text(filters->keys, key, atom, buf));
     return verdicts->of_atom[atom] == 2;
+}
+
+static bool verdict_of_key(struct filters *filters, enum key key, const struct facets *facets)
+{
+    return verdict(filters, &filters->verdicts[key], NULL, key,
+                   keys_atom(filters->keys, key, facets));
 }
 
 bool filters_pass_key(struct filters *filters, enum key key, const struct facets *facets)
 {
-    return !filters->on[key] || verdict(filters, key, keys_atom(filters->keys, key, facets));
+    return !filters->on[key] || verdict_of_key(filters, key, facets);
 }
 
 bool filters_pass(struct filters *filters, enum filters_of which, const struct facets *facets)
@@ -230,8 +251,28 @@ bool filters_pass(struct filters *filters, enum filters_of which, const struct f
         if ((which == FILTERS_OF_NODES && !key_of_node(key)) ||
             (which == FILTERS_OF_ROWS && key_splits(key)))
             continue;
-        if (!verdict(filters, key, keys_atom(filters->keys, key, facets)))
+        if (!verdict_of_key(filters, key, facets))
             return false;
     }
     return true;
+}
+
+/* The condition at `at`, and what is inside of it. */
+static bool holds(struct filters *filters, size_t at, const struct facets *facets)
+{
+    const struct query_condition *where = filters->query->where, *condition = &where[at];
+    const struct query_filter *filter = &condition->filter;
+    if (condition->test == QUERY_FITS)
+        return verdict(filters, &filters->of_condition[at], filter, filter->key,
+                       keys_atom(filters->keys, filter->key, facets));
+    bool any = condition->test == QUERY_ANY;
+    for (size_t i = at + 1; i <= at + condition->inside; i += 1 + where[i].inside)
+        if (holds(filters, i, facets) == any)
+            return any;
+    return !any;
+}
+
+bool filters_hold(struct filters *filters, const struct facets *facets)
+{
+    return !filters->query->where_n || holds(filters, 0, facets);
 }

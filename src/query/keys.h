@@ -52,6 +52,7 @@ struct filters {
     } verdicts[KEY_COUNT];
     bool on[KEY_COUNT];
     bool splits, any_on_nodes;
+    struct verdicts *of_condition; /* [query->where_n] */
 };
 void filters_init(struct filters *filters, const struct query *query, struct keys *keys);
 void filters_release(struct filters *filters);
@@ -59,5 +60,7 @@ void filters_release(struct filters *filters);
 enum filters_of { FILTERS_OF_NODES, FILTERS_OF_ROWS, FILTERS_OF_PARTS };
 bool filters_pass_key(struct filters *filters, enum key key, const struct facets *facets);
 bool filters_pass(struct filters *filters, enum filters_of which, const struct facets *facets);
+/* The query's `where`. */
+bool filters_hold(struct filters *filters, const struct facets *facets);
 
 #endif

@@ -70,6 +70,8 @@ static void take_part(void *context, const struct scan_part *part)
     sum_add(&run->found.booked, part->figures->cost);
     if (run->query->filters_n && !filters_pass(&run->filters, FILTERS_OF_ROWS, &facets))
         return;
+    if (!filters_hold(&run->filters, &facets))
+        return;
     for (size_t i = 0; i < run->groupings_n; i++)
         grouping_add(&run->groupings[i], &facets, part->figures);
 }
@@ -135,16 +137,26 @@ static enum scan_detail detail_of_key(const struct run *run, enum key key)
     }
 }
 
-static enum key key_of(const struct query *query, size_t i)
+static size_t keys_n(const struct query *query)
 {
-    return i < query->keys_n ? query->keys[i] : query->filters[i - query->keys_n].key;
+    return query->keys_n + query->filters_n + query->where_n;
 }
 
-/* How fine a scan the query asks for, by its keys and filters. */
+/* Conditions that hold others have no key of their own: theirs is 0, a cheap one. */
+static enum key key_of(const struct query *query, size_t i)
+{
+    if (i < query->keys_n)
+        return query->keys[i];
+    i -= query->keys_n;
+    return i < query->filters_n ? query->filters[i].key
+                                : query->where[i - query->filters_n].filter.key;
+}
+
+/* How fine a scan the query asks for, by its keys, filters and conditions. */
 static enum scan_detail detail_of(const struct run *run, const struct query *query)
 {
     enum scan_detail detail = SCAN_TEAMS;
-    for (size_t i = 0; i < query->keys_n + query->filters_n; i++) {
+    for (size_t i = 0; i < keys_n(query); i++) {
         enum scan_detail asked = detail_of_key(run, key_of(query, i));
         detail = asked > detail ? asked : detail;
     }
@@ -153,7 +165,7 @@ static enum scan_detail detail_of(const struct run *run, const struct query *que
 
 static bool needs_texts(const struct query *query)
 {
-    for (size_t i = 0; i < query->keys_n + query->filters_n; i++)
+    for (size_t i = 0; i < keys_n(query); i++)
         if (key_of(query, i) == KEY_WORKLOAD || key_of(query, i) == KEY_POD)
             return true;
     return false;

@@ -47,6 +47,15 @@ struct query_filter {
     struct str value;
 };
 
+/* A condition on rows, in a list that is a tree in preorder: the key's text fits the filter's glob
+ * (or, negated, does not), or all or any of the conditions inside of it hold. */
+enum query_test { QUERY_FITS, QUERY_ALL, QUERY_ANY };
+struct query_condition {
+    enum query_test test;
+    struct query_filter filter; /* of QUERY_FITS; not category or cause */
+    size_t inside;              /* of the others: so many that follow, those inside of these too */
+};
+
 /* The keys category and cause divide rows by their money: as soon as one of them is a key or a
  * filter, figures have cost and category and nothing else (hours, energy and rows are 0). A row's
  * hours cannot be told apart by its money, least of all where it is unpriced. category is one of
@@ -57,6 +66,9 @@ struct query {
     size_t keys_n; /* 0: one group, the total */
     struct query_filter filters[QUERY_FILTERS_MAX];
     size_t filters_n;
+    /* Beside the filters; owned by the caller. It leaves the nodes' side of the balance alone. */
+    const struct query_condition *where;
+    size_t where_n; /* 0: none */
     const char *tz; /* IANA zone of KEY_DAY; NULL: UTC */
 };
 

@@ -354,10 +354,9 @@ enum err api_allocation(struct api_call *call, struct strbuf *out, struct error 
         return refuse(call, out, err);
     make_keys(&request);
     strbuf_add(out, STR("{\"code\": 200, \"status\": \"success\", \"data\": ["));
-    for (time_ms from = request.window.from; from < request.window.to && code == ERR_OK;
-         from += request.step) {
-        time_ms to =
-            from + request.step < request.window.to ? from + request.step : request.window.to;
+    for (time_ms from = request.window.from, to; from < request.window.to && code == ERR_OK;
+         from = to) {
+        to = allocation_set_end(&request, from);
         struct set set = {.request = &request, .window = {from, to}};
         code = read_set(call, &set, err);
         strbuf_add(out, str_of(from > request.window.from ? ",\n" : ""));

@@ -1,10 +1,9 @@
 /* Parameters of OpenCost's and Kubecost's Allocation API. Both spellings of what differs are taken:
- * idle and includeIdle, the filter language (namespace:"a","b"+node!:"x") and the older
- * filterNamespaces=a,b. */
+ * idle and includeIdle, the filter language (allocation_filter.h) and the lists of before. */
 #include <stdlib.h>
 
+#include "serve/allocation_filter.h"
 #include "serve/allocation_impl.h"
-#include "util/config_file.h"
 
 #define SETS_MAX 2000
 
@@ -52,43 +51,85 @@ static bool is_true(struct str text)
            str_eq_nocase(text, STR("t"));
 }
 
-static bool word_step(struct str word, time_ms *ret)
+static const struct {
+    const char *word;
+    enum allocation_sets sets;
+    time_ms step;
+} accumulations[] = {
+    {"hour", SETS_OF_STEP, HOUR_MS}, {"day", SETS_OF_STEP, DAY_MS},    {"week", SETS_OF_WEEKS, 0},
+    {"month", SETS_OF_MONTHS, 0},    {"quarter", SETS_OF_QUARTERS, 0},
+};
+
+static bool word_sets(struct str word, struct allocation_request *ret)
 {
-    static const struct {
-        const char *word;
-        time_ms step;
-    } steps[] = {{"hour", HOUR_MS}, {"day", DAY_MS}, {"week", 7 * DAY_MS}};
-    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
-        if (str_eq_nocase(word, str_of(steps[i].word))) {
-            *ret = steps[i].step;
+    for (size_t i = 0; i < sizeof accumulations / sizeof *accumulations; i++)
+        if (str_eq_nocase(word, str_of(accumulations[i].word))) {
+            ret->sets = accumulations[i].sets;
+            ret->step = accumulations[i].step;
             return true;
         }
     return false;
 }
 
-/* accumulate=true makes one set of the window; accumulate=day and step=1d sets of a day. */
+/* accumulate=true makes one set of the window; accumulate=month, sets of calendar months; step=1d,
+ * sets of a day from the window's begin on. */
 static enum err read_step(struct api_call *call, struct allocation_request *ret, struct error *err)
 {
     struct str accumulate = api_text(call, "accumulateBy"), step = api_text(call, "step");
-    time_ms whole = ret->window.to - ret->window.from;
     if (!accumulate.n)
         accumulate = api_text(call, "accumulate");
-    ret->step = whole;
+    ret->sets = SETS_OF_STEP;
+    ret->step = ret->window.to - ret->window.from;
     if (is_true(accumulate) || str_eq_nocase(accumulate, STR("all")))
         return ERR_OK;
-    if (word_step(accumulate, &ret->step))
+    if (word_sets(accumulate, ret))
         return ERR_OK;
     if (accumulate.n && !str_eq_nocase(accumulate, STR("false")) &&
         !str_eq_nocase(accumulate, STR("none")) && !str_eq(accumulate, STR("0")))
         return error_set(err, ERR_USAGE,
-                         "accumulate: \"%.*s\" is none of true, false, all, none, hour, day, week",
+                         "accumulate: \"%.*s\" is none of true, false, all, none, hour, day, week, "
+                         "month, quarter",
                          STR_ARG(accumulate));
-    if (!step.n || word_step(step, &ret->step))
+    if (!step.n || word_sets(step, ret))
         return ERR_OK;
     if (!duration_parse(step, 0, &ret->step) || ret->step <= 0)
         return error_set(err, ERR_USAGE, "step: \"%.*s\" is no duration such as 1d", STR_ARG(step));
     ret->step = hour_ceil(ret->step);
     return ERR_OK;
+}
+
+/* The first of the next month or quarter, by a clock on the wall. */
+static time_ms next_month(time_ms local, int months)
+{
+    char text[TIME_TEXT_MAX];
+    time_ms next = local;
+    time_format(local, text);
+    int year = atoi(text), month = atoi(text + 5);
+    month += months - (month - 1) % months;
+    snprintf(text, sizeof text, "%04d-%02d-01T00:00:00Z", year + (month > 12),
+             month > 12 ? month - 12 : month);
+    if (!time_parse(str_of(text), &next))
+        next = TIME_MAX / 2;
+    return next;
+}
+
+/* Weeks begin on Sundays, as OpenCost's do. */
+static time_ms next_sunday(time_ms local)
+{
+    int64_t day = local / DAY_MS, since_sunday = (day + 4) % 7; /* 1970 began on a Thursday */
+    return (day + 7 - since_sunday) * DAY_MS;
+}
+
+time_ms allocation_set_end(const struct allocation_request *request, time_ms from)
+{
+    const struct zone *zone = request->zone;
+    time_ms local = from + zone_offset(zone, from), to = from + request->step;
+    if (request->sets == SETS_OF_WEEKS)
+        to = hour_ceil(zone_instant(zone, next_sunday(local)));
+    else if (request->sets != SETS_OF_STEP)
+        to = hour_ceil(
+            zone_instant(zone, next_month(local, request->sets == SETS_OF_MONTHS ? 1 : 3)));
+    return to > from && to < request->window.to ? to : request->window.to;
 }
 
 /* ---- aggregate ---- */
@@ -173,149 +214,41 @@ static enum err read_aggregate(struct api_call *call, struct allocation_request 
 
 /* ---- filters ---- */
 
-static const struct {
-    const char *field, *list; /* of the filter language; the older parameter */
-    enum key key;
-} filter_fields[] = {
-    {"cluster", "filterClusters", KEY_CLUSTER},
-    {"node", "filterNodes", KEY_NODE},
-    {"namespace", "filterNamespaces", KEY_NAMESPACE},
-    {"pod", "filterPods", KEY_POD},
-    {"container", "filterContainers", KEY_CONTAINER},
-    {"controllerKind", "filterControllerKinds", KEY_KIND},
-    {"controllerName", "filterControllers", KEY_WORKLOAD},
-    {"controller", NULL, KEY_WORKLOAD},
-    {"label[team]", NULL, KEY_TEAM},
-    {"team", NULL, KEY_TEAM},
-};
-
-/* Adds key = before VALUE after, as a glob. */
-static enum err add_filter(struct api_call *call, struct allocation_request *ret, enum key key,
-                           bool negate, const char *before, struct str value, const char *after,
-                           struct error *err)
-{
-    struct query *query = &ret->query;
-    struct strbuf text = {0};
-    if (query->filters_n == QUERY_FILTERS_MAX)
-        return error_set(err, ERR_USAGE, "filter: at most %d values", QUERY_FILTERS_MAX);
-    if (key == KEY_WORKLOAD) { /* ours is Kind/name, theirs name or kind:name */
-        const char *colon = memchr(value.p, ':', value.n);
-        if (colon) {
-            size_t kind_n = (size_t)(colon - value.p);
-            value = (struct str){colon + 1, value.n - kind_n - 1};
-        }
-        strbuf_add(&text, STR("*/"));
-    }
-    strbuf_addf(&text, "%s%.*s%s", before, STR_ARG(value), after);
-    query->filters[query->filters_n++] = (struct query_filter){
-        .key = key, .negate = negate, .value = str_keep(call->request->arena, strbuf_str(&text))};
-    strbuf_release(&text);
-    return ERR_OK;
-}
-
-static bool find_field(struct str field, enum key *ret)
-{
-    for (size_t i = 0; i < sizeof filter_fields / sizeof *filter_fields; i++)
-        if (str_eq_nocase(field, str_of(filter_fields[i].field))) {
-            *ret = filter_fields[i].key;
-            return true;
-        }
-    return false;
-}
-
-/* Kinds are lower-case in OpenCost: "deployment" is our Deployment. Globs know no case: [Dd]. */
-static struct str kind_pattern(struct api_call *call, struct str value)
-{
-    struct strbuf text = {0};
-    for (size_t i = 0; i < value.n; i++) {
-        char c = value.p[i], up = c >= 'a' && c <= 'z' ? (char)(c - 32) : c;
-        if (up != c)
-            strbuf_addf(&text, "[%c%c]", up, c);
-        else
-            strbuf_addc(&text, c);
-    }
-    struct str kept = str_keep(call->request->arena, strbuf_str(&text));
-    strbuf_release(&text);
-    return kept;
-}
-
-struct operation {
-    const char *sign, *before, *after;
-    bool negate;
-};
-static const struct operation operations[] = {
-    /* longer signs first */
-    {"!<~:", "", "*", true}, {"!~>:", "*", "", true}, {"<~:", "", "*", false},
-    {"~>:", "*", "", false}, {"!~:", "*", "*", true}, {"~:", "*", "*", false},
-    {"!:", "", "", true},    {":", "", "", false},
-};
-
-static const struct operation *find_operation(struct str clause, size_t *ret_at)
-{
-    for (size_t at = 0; at < clause.n; at++)
-        for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
-            struct str rest = {clause.p + at, clause.n - at};
-            if (str_starts(rest, str_of(operations[i].sign))) {
-                *ret_at = at;
-                return &operations[i];
-            }
-        }
-    return NULL;
-}
-
-/* namespace:"a","b" */
-static enum err read_clause(struct api_call *call, struct str clause,
-                            struct allocation_request *ret, struct error *err)
-{
-    size_t at = 0;
-    const struct operation *operation = find_operation(clause, &at);
-    enum key key;
-    if (!operation)
-        return error_set(err, ERR_USAGE, "filter: \"%.*s\" is no clause such as namespace:\"a\"",
-                         STR_ARG(clause));
-    struct str field = trimmed((struct str){clause.p, at});
-    size_t sign_n = strlen(operation->sign);
-    struct str values = {clause.p + at + sign_n, clause.n - at - sign_n};
-    if (!find_field(field, &key))
-        return error_set(err, ERR_USAGE,
-                         "filter: the ledger has no \"%.*s\": there are cluster, node, namespace, "
-                         "controllerKind, controllerName, pod, container, label[team]",
-                         STR_ARG(field));
-    enum err code = ERR_OK;
-    while (values.n && code == ERR_OK) {
-        struct str value = next_item(&values, ',');
-        if (value.n >= 2 && value.p[0] == '"' && value.p[value.n - 1] == '"')
-            value = (struct str){value.p + 1, value.n - 2};
-        if (key == KEY_KIND)
-            value = kind_pattern(call, value);
-        code = add_filter(call, ret, key, operation->negate, operation->before, value,
-                          operation->after, err);
-    }
-    return code;
-}
-
+/* The language, and the lists of before: all of them hold. */
 static enum err read_filters(struct api_call *call, struct allocation_request *ret,
                              struct error *err)
 {
-    struct str text = api_text(call, "filter");
-    enum err code = ERR_OK;
-    if (memchr(text.p, '|', text.n) || memchr(text.p, '(', text.n))
-        return error_set(err, ERR_USAGE, "filter: clauses are joined with + only");
-    while (text.n && code == ERR_OK) {
-        struct str clause = next_item(&text, '+');
-        if (clause.n)
-            code = read_clause(call, clause, ret, err);
+    struct arena *arena = call->request->arena;
+    struct conditions conditions = {0};
+    mem_push(conditions.items, conditions.n, conditions.room,
+             ((struct query_condition){.test = QUERY_ALL}));
+    enum err code = allocation_filter(api_text(call, "filter"), arena, &conditions, err);
+    for (const char *const *list = allocation_filter_lists; *list && !code; list++) {
+        struct str values = api_text(call, *list);
+        if (values.n && !allocation_filter_list(*list, values, arena, &conditions))
+            code = error_set(err, ERR_USAGE, "%s: the ledger has no such field", *list);
     }
-    for (size_t i = 0; i < sizeof filter_fields / sizeof *filter_fields && code == ERR_OK; i++) {
-        struct str list = filter_fields[i].list ? api_text(call, filter_fields[i].list) : STR_NONE;
-        while (list.n && code == ERR_OK) {
-            struct str value = next_item(&list, ',');
-            if (filter_fields[i].key == KEY_KIND)
-                value = kind_pattern(call, value);
-            code = add_filter(call, ret, filter_fields[i].key, false, "", value, "", err);
-        }
+    conditions.items[0].inside = conditions.n - 1;
+    if (!code && conditions.n > 1) {
+        ret->query.where = memcpy(arena_alloc(arena, conditions.n * sizeof *conditions.items),
+                                  conditions.items, conditions.n * sizeof *conditions.items);
+        ret->query.where_n = conditions.n;
     }
+    free(conditions.items);
     return code;
+}
+
+/* What would move money in a way that is not done here is refused, not left out. */
+static enum err refuse_sharing(struct api_call *call, struct error *err)
+{
+    static const char *const names[] = {"shareNamespaces", "shareLabels", "shareCost"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct str text = api_text(call, names[i]);
+        if (text.n && !str_eq(text, STR("0")) && !str_eq(text, STR("0.0")))
+            return error_set(err, ERR_USAGE, "%s: only what is idle is shared out (shareIdle)",
+                             names[i]);
+    }
+    return ERR_OK;
 }
 
 enum err allocation_read(struct api_call *call, struct allocation_request *ret, struct error *err)
@@ -331,13 +264,18 @@ enum err allocation_read(struct api_call *call, struct allocation_request *ret, 
     if (str_eq_nocase(share, STR("even")) ||
         (ret->share && str_eq_nocase(api_text(call, "shareSplit"), STR("even"))))
         ret->share = SHARE_IDLE_EVEN;
-    enum err code = read_window(call, &ret->window, err);
+    enum err code = zone_load(call->tz, &ret->zone, err);
+    if (code == ERR_OK)
+        code = read_window(call, &ret->window, err);
     if (code == ERR_OK)
         code = read_step(call, ret, err);
-    if (code == ERR_OK && (ret->window.to - ret->window.from) / ret->step > SETS_MAX)
+    if (code == ERR_OK && ret->sets == SETS_OF_STEP &&
+        (ret->window.to - ret->window.from) / ret->step > SETS_MAX)
         code = error_set(err, ERR_USAGE, "step: the window would be cut into more than %d sets",
                          SETS_MAX);
     if (code == ERR_OK)
         code = read_aggregate(call, ret, err);
+    if (code == ERR_OK)
+        code = refuse_sharing(call, err);
     return code == ERR_OK ? read_filters(call, ret, err) : code;
 }

@@ -18,11 +18,11 @@ static const struct api_parameter allocation_parameters[] = {
     {"window", true, "7d, 60m, today, lastweek, FROM,TO in RFC 3339 or Unix seconds, …"},
     {"aggregate", false, "namespace, controller, node, cluster, pod, team, …, several with commas"},
     {"step", false, "length of a set: 1d; the window"},
-    {"accumulate", false, "true: one set; hour, day, week: sets of these"},
+    {"accumulate", false, "true: one set; hour, day, week, month, quarter: sets of these"},
     {"includeIdle", false, "true: with __idle__, what nobody holds (also: idle)"},
     {"idleByNode", false, "true: __idle__ of each node"},
     {"shareIdle", false, "true, weighted, even: __idle__ is shared out"},
-    {"filter", false, "namespace:\"a\",\"b\"+node!:\"x\""},
+    {"filter", false, "(namespace:\"a\",\"b\" | pod<~:\"c\") + node!:\"x\""},
     {"resolution", false, "ignored: the ledger's is an hour"},
     {0},
 };

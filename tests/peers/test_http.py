@@ -355,6 +355,49 @@ def hosts(peer, db):
 
 # ---- the API ----
 
+def opencost(s, report):
+    """What OpenCost's page and kubectl-cost ask for, its filters and its calendar."""
+    window = f'{report["window"]["from"]},{report["window"]["to"]}'
+
+    def cells(path="/allocation/compute", **parameters):
+        status, _, body = s.ask(path + "?" + urllib.parse.urlencode({"window": window, **parameters}))
+        return json.loads(body)["data"] if status == 200 else (status, json.loads(body)["message"])
+
+    def nano(sets):
+        return sum(round(cell["totalCost"] * 1e9) for each in sets for cell in each.values())
+
+    by_namespace = cells(aggregate="namespace")[0]
+    names = sorted(by_namespace)
+    one, two = names[0], names[1]
+    cost = {name: round(by_namespace[name]["totalCost"] * 1e9) for name in names}
+    page = cells(aggregate="namespace", includeIdle="true", step="1d", accumulate="false", filter=f'namespace:"{one}"')
+    check("OpenCost's page: a namespace, by days", nano(page) == cost[one] and len(page) > 1, (len(page), cost[one]))
+    command = cells("/model/allocation", accumulate="true")
+    check("kubectl-cost: names of five parts", all(name.count("/") == 4 for name in command[0]) and
+          nano(command) == sum(cost.values()), list(command[0])[:3])
+    for text, wanted in ((f'namespace:"{one}" | namespace:"{two}"', cost[one] + cost[two]),
+                         (f'namespace:"{one}","{two}"', cost[one] + cost[two]),
+                         (f'(namespace:"{one}" | namespace:"{two}") + namespace!:"{two}"', cost[one]),
+                         (f'namespace!:"{one}"', sum(cost.values()) - cost[one]),
+                         (f'(pod<~:"" + namespace:"{one}") | (pod~:"no such pod")', cost[one])):
+        got = cells(aggregate="namespace", filter=text)
+        check(f"filter {text}", isinstance(got, list) and nano(got) == wanted, (got, wanted))
+    for parameters, why in (({"filter": 'namespace:"a" | pod:"b" + node:"c"'}, "do not mix"),
+                            ({"filter": 'label[app]:"a"'}, "has no"), ({"filterLabels": "app:a"}, "filterLabels"),
+                            ({"shareNamespaces": "kube-system"}, "shareNamespaces"), ({"accumulate": "decade"}, "quarter")):
+        got = cells(aggregate="namespace", **parameters)
+        check(f"refused with words: {parameters}", isinstance(got, tuple) and got[0] == 400 and why in got[1], got)
+    # 2026-11-25T00Z to 30T00Z, a Wednesday to a Monday: a Sunday is in it
+    long = {"window": "2026-09-20T00:00:00Z,2026-11-30T00:00:00Z", "aggregate": "namespace"}
+    for word, starts in (("month", ["2026-09-20", "2026-10-01", "2026-11-01"]), ("quarter", ["2026-09-20", "2026-10-01"]),
+                         ("week", ["2026-09-20"] + 10 * [None])):
+        sets = cells(accumulate=word, **long)
+        check(f"accumulate={word}: sets of the calendar", len(sets) == len(starts) and nano(sets) == nano(cells(**long)), len(sets))
+        start = next(iter(sets[-1].values()))["start"] if sets[-1] else None
+        check(f"the last {word} begins on its first day", start == {"month": "2026-11-01T00:00:00Z", "week": "2026-11-29T00:00:00Z",
+                                                                    "quarter": "2026-10-01T00:00:00Z"}[word], start)
+
+
 def documents(peer, db):
     with serving(peer, db) as s:
         document = json.loads(s.ask("/api/v1/openapi.json")[2])
@@ -414,6 +457,7 @@ def documents(peer, db):
         check("controllers are kind:name", all(":" in name or name.startswith("__") for name in cells[0]), list(cells[0])[:5])
         sets = json.loads(s.ask("/allocation?window=2d&step=1d&aggregate=namespace")[2])["data"]
         check("a set a step", len(sets) == 2, len(sets))
+        opencost(s, report)
         status, _, body = s.ask("/allocation?aggregate=namespace")
         check("errors of /allocation are OpenCost's", status == 400 and json.loads(body)["code"] == 400, body)
         rows = s.ask("/api/v1/export/ledger")[2].decode().splitlines()

@@ -227,6 +227,50 @@ static void groups_sort_by_figures_and_by_name(void **state)
     row_batch_release(&batch);
 }
 
+/* Hand: search holds $4 an hour on GPU-a for two hours, GPU-b is nobody's for $4 an hour. */
+static void a_condition_may_have_any_shape(void **state)
+{
+    (void)state;
+#define FITS(key_, not, glob)                                                                      \
+    {                                                                                              \
+        QUERY_FITS, {KEY_##key_, not, STR(glob)}, 0                                                \
+    }
+    const struct query_condition either[] = {
+        {.test = QUERY_ANY, .inside = 2}, FITS(TEAM, false, "se*"), FITS(GPU, false, "GPU-b")};
+    const struct query_condition nested[] = {
+        {.test = QUERY_ALL, .inside = 4}, FITS(NODE, false, "n1"),
+        {.test = QUERY_ANY, .inside = 2}, FITS(POD, false, "rank-0"),
+        FITS(KIND, false, "Job"),
+    };
+    const struct query_condition none[] = {
+        {.test = QUERY_ALL, .inside = 2}, FITS(TEAM, true, "search"), FITS(GPU, true, "GPU-b")};
+    const struct query_condition nobody[] = {FITS(NAMESPACE, false, "-")};
+    const struct query_condition empty[] = {{.test = QUERY_ANY}};
+#undef FITS
+    const struct {
+        const struct query_condition *where;
+        size_t n;
+        money_t cost;
+    } cases[] = {{either, 3, 16 * USD}, {nested, 5, 8 * USD}, {none, 3, 0},
+                 {nobody, 1, 8 * USD},  {empty, 1, 0},        {NULL, 0, 16 * USD}};
+    struct row_batch batch = {.names = names_new()};
+    small_ledger(&batch);
+    struct store *store = store_of(&batch);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct query query = {
+            .window = {H0 - DAY_MS, H0 + DAY_MS}, .where = cases[i].where, .where_n = cases[i].n};
+        struct result *result;
+        must(query_run(store, &query, &result, &failure));
+        if (result->total.cost != cases[i].cost)
+            fail_msg("case %zu: %lld", i, (long long)result->total.cost);
+        assert_int_equal(result->price, 16 * USD); /* the nodes' side is left alone */
+        result_free(result);
+    }
+    store_close(store);
+    names_free(batch.names);
+    row_batch_release(&batch);
+}
+
 static void wrong_keys_and_filters_name_what_was_meant(void **state)
 {
     (void)state;
@@ -525,6 +569,7 @@ int main(void)
         cmocka_unit_test(a_share_of_a_gpu_weighs_as_its_share),
         cmocka_unit_test(categories_and_causes_split_money_only),
         cmocka_unit_test(groups_sort_by_figures_and_by_name),
+        cmocka_unit_test(a_condition_may_have_any_shape),
         cmocka_unit_test(wrong_keys_and_filters_name_what_was_meant),
         cmocka_unit_test(any_query_equals_a_loop_over_rows),
     };
