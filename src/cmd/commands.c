@@ -108,12 +108,13 @@ const struct command_def command_defs[] = {
     },
     {
         .name = "export",
-        .positional = "ledger",
+        .positional = "ledger|hours KIND",
         .bit = IN_EXPORT,
         .summary = "the rows of the ledger, as CSV or JSON lines",
         .details =
             "export ledger writes one row for each hour, GPU and holder, with the columns of "
-            "docs/formats.md. Rows are written as they are read.\n\n" WHERE_IT_READS,
+            "docs/formats.md. Rows are written as they are read. export hours machine, workload or "
+            "namespace writes what findings read beside the rows, as CSV.\n\n" WHERE_IT_READS,
         .examples = "  gputally export ledger --prometheus http://prometheus:9090 --window "
                     "yesterday > ledger.csv\n"
                     "  gputally export ledger --db gpu.db --output json | jq .cost\n",

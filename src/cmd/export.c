@@ -1,9 +1,10 @@
 /* export ledger: the rows themselves, written as they are read. export hours KIND: what stands
- * beside them, for tests and for whoever asks why a finding says what it says; not in the help. */
+ * beside them, for whoever asks why a finding says what it says. */
 #include "cmd/cmd.h"
 #include "cmd/flow.h"
 #include "cmd/output.h"
 #include "fleet/intake.h"
+#include "report/csv.h"
 #include "report/ledger_rows.h"
 
 #define EXPORT_BUFFER (256 * 1024)
@@ -51,8 +52,8 @@ static bool on_rows(void *context, const struct row_batch *batch)
 
 static void put_text(struct strbuf *out, const struct names *names, name_t name)
 {
-    struct str text = name == NAME_NONE ? STR("-") : names_text(names, name);
-    strbuf_addf(out, ",\"%.*s\"", STR_ARG(text));
+    strbuf_addc(out, ',');
+    csv_text(out, name == NAME_NONE ? STR("-") : names_text(names, name));
 }
 
 static void put_hour(struct strbuf *out, time_ms hour)
@@ -165,6 +166,10 @@ static enum err check_hours(const struct options *options, struct exporter *expo
                             struct error *err)
 {
     const char *kind = options->positional_n == 2 ? options->positional[1] : "";
+    const char *format = options_text(options, OPTION_OUTPUT);
+    if (format && strcmp(format, "csv") != 0)
+        return options_refuse(options, OPTION_OUTPUT, err, "export hours writes csv, not '%s'",
+                              format);
     for (int what = WHAT_MACHINE; what < WHAT_COUNT; what++)
         if (strcmp(kind, hour_words[what]) == 0) {
             exporter->what = (enum what)what;

@@ -243,9 +243,8 @@ static bool says_something(const struct device *device, size_t row, size_t *at)
     return any;
 }
 
-void device_find_samples(struct device *device, const struct facts *facts, size_t *sample_of)
+void device_find_samples(struct device *device, size_t *sample_of)
 {
-    (void)facts;
     size_t n = device->own.n;
     if (timeline_is_full(&device->own)) {
         device->sample_t = device->own.t;

@@ -95,7 +95,7 @@ void device_make_rows(struct device *device, const struct facts *facts);
 void device_clean(struct device *device, const struct facts *facts);
 /* sample_t; sample_of (may be NULL): index of the sample of each own row, SIZE_MAX
  * where nothing was said. */
-void device_find_samples(struct device *device, const struct facts *facts, size_t *sample_of);
+void device_find_samples(struct device *device, size_t *sample_of);
 int64_t instance_order(struct str a, struct str b); /* shorter first, then bytes */
 
 #endif

@@ -207,7 +207,7 @@ void device_make_rows(struct device *device, const struct facts *facts)
         widen_own(device);
     device_clean(device, facts);
     size_t *sample_of = still ? NULL : mem_alloc((device->own.n + 1) * sizeof *sample_of);
-    device_find_samples(device, facts, sample_of);
+    device_find_samples(device, sample_of);
     if (still && device->samples_n) {
         places_stand_still(device, &meanings[0]);
     } else if (!still) {

@@ -123,11 +123,6 @@ void push_free(struct push *push)
     free(push);
 }
 
-size_t push_body_max(const struct push *push)
-{
-    return push->body_max;
-}
-
 void push_stop(struct push *push)
 {
     pthread_mutex_lock(&push->lock);

@@ -47,8 +47,6 @@ struct push_options {
 struct push;
 struct push *push_new(const struct push_options *options);
 void push_free(struct push *push); /* no call may be in hand; NULL is fine */
-/* Bytes of a body that are worth reading; the HTTP server answers 413 beyond. */
-size_t push_body_max(const struct push *push);
 
 struct push_request {
     struct str tenant;

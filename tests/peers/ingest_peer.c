@@ -148,7 +148,7 @@ static enum err start_server(struct receiver *receiver, struct http_server **ret
     struct http_options http = {.listen = "127.0.0.1:0"};
     struct http_route route = {.pattern = "/api/v1/write",
                                .methods = HTTP_BIT(HTTP_POST),
-                               .body_max = push_body_max(receiver->push),
+                               .body_max = PUSH_BODY_MAX,
                                .handle = on_write,
                                .context = receiver};
     enum err e = http_server_new(&http, ret, err);
