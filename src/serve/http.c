@@ -13,6 +13,7 @@
 
 #define LOOPS 2
 #define LOOK_EVERY_US 5000
+#define REQUEST_GRACE_MS 200
 
 void http_limits_defaults(struct http_limits *ret)
 {
@@ -175,6 +176,15 @@ enum err http_server_start(struct http_server *server, struct error *err)
     return ERR_OK;
 }
 
+/* Connections that were taken just now: their request is on its way. */
+static void wait_for_requests(struct http_server *server, int64_t deadline_ms)
+{
+    int64_t until_ms = http_now_us() / 1000 + REQUEST_GRACE_MS;
+    until_ms = until_ms < deadline_ms ? until_ms : deadline_ms;
+    while (links_are_new(server) && http_now_us() / 1000 < until_ms)
+        usleep(LOOK_EVERY_US);
+}
+
 /* What is answered is still to be sent. */
 static void wait_for_answers(struct http_server *server, int64_t deadline_ms)
 {
@@ -193,6 +203,7 @@ void http_server_stop(struct http_server *server, int64_t grace_ms)
         MHD_socket listening = MHD_quiesce_daemon(server->daemon);
         if (listening != MHD_INVALID_SOCKET)
             close(listening);
+        wait_for_requests(server, deadline_ms);
     }
     pool_stop(server, deadline_ms);
     streams_abort(server, deadline_ms);

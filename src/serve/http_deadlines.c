@@ -51,7 +51,18 @@ void link_expect(struct http_server *server, struct MHD_Connection *connection, 
         return;
     pthread_mutex_lock(&server->links_lock);
     link->deadline_ms = ms < 0 ? INT64_MAX : http_now_us() / 1000 + ms;
+    link->asked = true;
     pthread_mutex_unlock(&server->links_lock);
+}
+
+bool links_are_new(struct http_server *server)
+{
+    bool new = false;
+    pthread_mutex_lock(&server->links_lock);
+    for (struct link *link = server->links.next; link != &server->links; link = link->next)
+        new |= !link->asked;
+    pthread_mutex_unlock(&server->links_lock);
+    return new;
 }
 
 static void *reap(void *context)

@@ -57,6 +57,7 @@ struct link {
     struct http_server *server;
     int fd;
     int64_t deadline_ms; /* monotonic; INT64_MAX: none */
+    bool asked;          /* a request has come */
     struct link *previous, *next;
 };
 
@@ -130,6 +131,7 @@ void pool_stop(struct http_server *server, int64_t deadline_ms);
 void links_connection(void *server, struct MHD_Connection *connection, void **link,
                       enum MHD_ConnectionNotificationCode what);
 void link_expect(struct http_server *server, struct MHD_Connection *connection, int64_t ms);
+bool links_are_new(struct http_server *server); /* a connection has not asked anything yet */
 void links_start(struct http_server *server);
 void links_stop(struct http_server *server);
 
