@@ -1,5 +1,6 @@
 /* report: the query that the options describe, and its rendering. */
 #include "report/report.h"
+#include "report/page.h"
 
 #include <stdlib.h>
 
@@ -205,8 +206,9 @@ static enum err check_printing(const struct flow *flow, struct error *err)
     enum err code = flow_query(flow, &query, err);
     if (code == ERR_OK)
         code = check_sort(flow->options, &query, err);
-    if (code == ERR_OK && !wants_html(flow->options))
-        code = flow_format(flow->options, &format, err);
+    if (code == ERR_OK)
+        code =
+            wants_html(flow->options) ? page_check(err) : flow_format(flow->options, &format, err);
     if (code == ERR_OK)
         code = options_number(flow->options, OPTION_LIMIT, 1, &limit, err);
     return code;

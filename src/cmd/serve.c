@@ -4,6 +4,7 @@
 
 #include "cmd/cmd.h"
 #include "cmd/serve_load.h"
+#include "report/page.h"
 
 static enum err load(void *context, struct service_setup *ret, struct error *err)
 {
@@ -13,7 +14,13 @@ static enum err load(void *context, struct service_setup *ret, struct error *err
 static void ready(void *context, const char *url)
 {
     (void)context;
+    struct page_file page;
     printf("gputally serves at %s\n", url);
+    if (!page_file(STR("index.html"), &page))
+        printf(
+            "this build has no dashboard (GPUTALLY_WEB=OFF): the API is under %sapi/v1, described "
+            "by %sapi/v1/openapi.json\n",
+            url, url);
     fflush(stdout);
 }
 

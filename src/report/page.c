@@ -68,12 +68,22 @@ bool page_file(struct str name, struct page_file *ret)
 
 #endif
 
+enum err page_check(struct error *err)
+{
+    struct page_file file;
+    if (page_file(STR("index.html"), &file))
+        return ERR_OK;
+    return error_set(err, ERR_NOT_FOUND,
+                     "this gputally was built without its page (GPUTALLY_WEB=OFF): --output "
+                     "markdown, json or csv have the figures; cmake -DGPUTALLY_WEB=ON builds it "
+                     "in, with Node 18 or later");
+}
+
 enum err page_unpack(struct str name, struct strbuf *out, struct error *err)
 {
     struct page_file file;
     if (!page_file(name, &file))
-        return error_set(err, ERR_NOT_FOUND,
-                         "this gputally was built without its page (GPUTALLY_WEB=OFF)");
+        return page_check(err);
     char *plain = mem_alloc(file.plain_n + 1);
     z_stream stream = {.next_in = (z_const Bytef *)file.gzip.p,
                        .avail_in = (uInt)file.gzip.n,

@@ -16,6 +16,9 @@ struct page_file {
 };
 bool page_file(struct str name, struct page_file *ret); /* false: there is none */
 
+/* ERR_NOT_FOUND: this build has none, said with what to do. */
+enum err page_check(struct error *err);
+
 /* The file unpacked, at the end of `out`. ERR_NOT_FOUND: there is none. */
 enum err page_unpack(struct str name, struct strbuf *out, struct error *err);
 

@@ -11,11 +11,13 @@ static void send_file(struct str name, struct http_answer *answer)
     struct page_file file;
     /* the one that is not for a server: without its data it shows nothing */
     if (str_eq(name, STR("report.html")) || !page_file(name, &file)) {
-        http_answer_error(
-            answer, 404, "not_found", "there is no such file",
-            page_file(STR("index.html"), &file)
-                ? NULL
-                : "this gputally was built without its page; the API is under /api/v1");
+        bool any = page_file(STR("index.html"), &file);
+        http_answer_error(answer, 404, "not_found",
+                          any ? "there is no such file"
+                              : "this gputally was built without its page",
+                          any ? NULL
+                              : "the API is under /api/v1, described by /api/v1/openapi.json; "
+                                "cmake -DGPUTALLY_WEB=ON builds the page in");
         return;
     }
     XXH128_hash_t hash = XXH3_128bits(file.gzip.p, file.gzip.n);
