@@ -4,6 +4,7 @@
 
 #include "fleet/config.h"
 #include "fleet/config_sections.h"
+#include "util/config_table.h"
 
 #define SELECTOR_LABELS_MAX 16
 #define PERCENT_PLACES 4 /* of a discount, whose unit is 1e-4 percent */
@@ -176,7 +177,7 @@ static enum err read_rules(struct config *config, struct config_node list,
             return config_error(node, err,
                                 "a mapping is needed here, such as {node: gpu-*, "
                                 "usd_per_hour: 12.5}");
-        result = config_keys(node, rule_keys, RULE_COUNT, values, err);
+        result = config_read_values(node, rule_keys, RULE_COUNT, values, err);
         if (!result)
             result = read_selector(values, labels, &rule.selector, err);
         if (!result)
@@ -272,7 +273,7 @@ enum err config_prices_section(struct config *config, struct config_node node, s
     bool catalogue = true;
     if (config_kind(node) != CONFIG_MAP)
         return read_files(config, node, err);
-    enum err result = config_keys(node, prices_keys, PRICES_COUNT, values, err);
+    enum err result = config_read_values(node, prices_keys, PRICES_COUNT, values, err);
     for (int k = 0; k < PRICES_COUNT; k++)
         if (config_kind(values[k]) == CONFIG_NOTHING)
             values[k] = (struct config_node){0};

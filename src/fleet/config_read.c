@@ -10,6 +10,7 @@
 
 #include "fleet/config.h"
 #include "fleet/config_sections.h"
+#include "util/config_table.h"
 
 #define DAYS_MAX 366
 #define SAMPLES_MAX 1000000
@@ -217,21 +218,6 @@ const char *config_path(struct config *config, struct config_node node)
     return result;
 }
 
-enum err config_keys(struct config_node map, const char *const *keys, size_t n,
-                     struct config_node *values, struct error *err)
-{
-    for (size_t i = 0; i < config_count(map); i++) {
-        struct config_node value, key = config_pair(map, i, &value);
-        size_t k = 0;
-        while (k < n && !str_eq(config_text(key), str_of(keys[k])))
-            k++;
-        if (k == n)
-            return config_unknown_key(key, keys, n, err);
-        values[k] = value;
-    }
-    return ERR_OK;
-}
-
 /* options: {NAME: a value or a list of values}: kept as text, cmd/ knows which there are. */
 static enum err read_options(struct config *config, struct config_node node, struct error *err)
 {
@@ -269,7 +255,7 @@ static enum err read_owners(struct config *config, struct config_node owners,
         return config_set_owners(config, config_path(config, owners), err);
     }
     if (config_kind(owners) == CONFIG_MAP)
-        result = config_keys(owners, keys, 2, parts, err);
+        result = config_read_values(owners, keys, 2, parts, err);
     else
         parts[0] = owners;
     if (!result && types.file && parts[1].file)
@@ -318,7 +304,7 @@ static enum err read_mapping(struct config *config, struct config_node map,
     struct config_node values[SECTION_COUNT + SETTINGS_N] = {{0}};
     for (size_t i = 0; i < SETTINGS_N; i++)
         names[SECTION_COUNT + i] = settings_table[i].name;
-    enum err result = config_keys(map, keys, n, values, err);
+    enum err result = config_read_values(map, keys, n, values, err);
     for (size_t i = 0; i < SETTINGS_N && !result; i++)
         if (values[first + i].file)
             result = read_setting(config, &settings_table[i], values[first + i], err);

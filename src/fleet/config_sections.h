@@ -16,9 +16,5 @@ enum err config_model_prices(struct config *config, struct config_node node, str
 enum err config_node_split(struct config *config, struct config_node node, struct error *err);
 /* A path as the file has it: relative to the file's folder. Lives in the configuration's arena. */
 const char *config_path(struct config *config, struct config_node node);
-/* Keys of a mapping by a table: values[k] gets the value of keys[k]. An unknown key is the error.
- */
-enum err config_keys(struct config_node map, const char *const *keys, size_t n,
-                     struct config_node *values, struct error *err);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "fleet/owners.h"
 #include "fleet/owners_rules.h"
-#include "util/config_file.h"
+#include "util/config_table.h"
 
 /* X(NAME, "key") */
 #define KEY_TABLE(X)                                                                               \
@@ -40,13 +40,11 @@ static enum err read_keys(struct config_node node, struct config_node values[KEY
                             "team: search}");
     for (size_t i = 0; i < config_count(node); i++) {
         struct config_node value, key = config_pair(node, i, &value);
-        int k = 0;
-        while (k < KEY_COUNT && !str_eq(config_text(key), str_of(key_names[k])))
-            k++;
-        if (k == KEY_COUNT)
-            return config_unknown_key(key, key_names, KEY_COUNT, err);
+        size_t k;
         struct str text;
-        enum err result = config_as_text(value, &text, err);
+        enum err result = config_find_key(key, key_names, KEY_COUNT, &k, err);
+        if (!result)
+            result = config_as_text(value, &text, err);
         if (result)
             return result;
         values[k] = value;

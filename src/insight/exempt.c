@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "insight/finding.h"
-#include "util/config_file.h"
+#include "util/config_table.h"
 
 #define EXEMPTIONS_MAX 10000
 
@@ -142,12 +142,10 @@ static enum err read_map(struct exemptions *list, struct config_node node,
     for (size_t i = 0; i < config_count(node); i++) {
         struct config_node value, key = config_pair(node, i, &value);
         struct str text;
-        int k = 0;
-        while (k < KEY_COUNT && !str_eq(config_text(key), str_of(keys[k])))
-            k++;
-        if (k == KEY_COUNT)
-            return config_unknown_key(key, keys, KEY_COUNT, err);
-        enum err code = config_as_text(value, &text, err);
+        size_t k;
+        enum err code = config_find_key(key, keys, KEY_COUNT, &k, err);
+        if (code == ERR_OK)
+            code = config_as_text(value, &text, err);
         if (code != ERR_OK)
             return code;
         struct error inner = {0};

@@ -1,7 +1,7 @@
 /* Thresholds from the table, from the configuration's section, and back to text. */
 #include "insight/threshold.h"
 
-#include "util/config_file.h"
+#include "util/config_table.h"
 
 #define COUNT_MAX 1000000000
 
@@ -81,13 +81,10 @@ static enum err read_rule(enum rule_id rule, struct config_node of, struct thres
     for (size_t i = 0; i < config_count(of) && code == ERR_OK; i++) {
         struct config_node value, key = config_pair(of, i, &value);
         size_t k = 0;
-        while (k < n && !str_eq(config_text(key), str_of(names[k])))
-            k++;
-        if (k == n)
-            code = config_unknown_key(key, names, n, err);
-        else if (k == 0)
+        code = config_find_key(key, names, n, &k, err);
+        if (!code && k == 0)
             code = config_as_bool(value, &ret->off[rule], err);
-        else
+        else if (!code)
             code = read_value(ids[k], value, &ret->values[ids[k]], err);
     }
     return code;
@@ -121,15 +118,12 @@ static enum err read_targets(struct config_node node, struct thresholds *ret, st
     enum err code = ERR_OK;
     for (size_t i = 0; i < config_count(node) && code == ERR_OK; i++) {
         struct config_node value, key = config_pair(node, i, &value);
-        int kind = 0;
+        size_t kind = 0;
         if (config_kind(value) != CONFIG_MAP) {
             code = read_target(TARGET_TEAM, key, value, ret, err);
             continue;
         }
-        while (kind < TARGET_KINDS && !str_eq(config_text(key), str_of(kinds[kind])))
-            kind++;
-        if (kind == TARGET_KINDS)
-            return config_unknown_key(key, kinds, TARGET_KINDS, err);
+        code = config_find_key(key, kinds, TARGET_KINDS, &kind, err);
         for (size_t k = 0; k < config_count(value) && code == ERR_OK; k++) {
             struct config_node use, name = config_pair(value, k, &use);
             code = read_target((enum target_kind)kind, name, use, ret, err);
@@ -182,11 +176,10 @@ enum err thresholds_read(const struct config *config, struct thresholds *ret, st
         return config_error(node, err, "rules is a mapping, such as {idle-workload: {held: 48h}}");
     for (size_t i = 0; i < config_count(node); i++) {
         struct config_node value, key = config_pair(node, i, &value);
-        int r = 0;
-        while (r < RULE_COUNT && !str_eq(config_text(key), str_of(names[r])))
-            r++;
-        enum err code = r == RULE_COUNT ? config_unknown_key(key, names, RULE_COUNT, err)
-                                        : read_rule((enum rule_id)r, value, &read, err);
+        size_t r;
+        enum err code = config_find_key(key, names, RULE_COUNT, &r, err);
+        if (code == ERR_OK)
+            code = read_rule((enum rule_id)r, value, &read, err);
         if (code != ERR_OK)
             return code;
     }

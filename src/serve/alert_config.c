@@ -5,6 +5,7 @@
 
 #include "query/query.h"
 #include "query/zone.h"
+#include "util/config_table.h"
 
 #define EVERY_STANDARD_MS ((time_ms)15 * 60 * 1000)
 #define EVERY_MIN_MS ((time_ms)1000)
@@ -22,115 +23,22 @@ const char *const receiver_kind_words[RECEIVER_KINDS] = {
 };
 static const char *const day_words[] = {"mon", "tue", "wed", "thu", "fri", "sat", "sun"};
 
-typedef enum err (*read_fn)(struct alert_config *config, void *into, struct config_node node,
-                            struct error *err);
-struct alert_key {
-    const char *name;
-    read_fn read;
-    size_t at; /* of what it is read into */
-};
-#define KEYS_MAX 16
-
-static enum err read_map(struct alert_config *config, void *into, struct config_node map,
-                         const struct alert_key *keys, size_t n, struct error *err)
+static enum err read_every(const struct config_reading *reading, void *into,
+                           struct config_node node, struct error *err)
 {
-    const char *names[KEYS_MAX];
-    invariant(n <= KEYS_MAX);
-    if (config_kind(map) != CONFIG_MAP)
-        return config_error(map, err, "a mapping is meant here, such as {%s: …}", keys[0].name);
-    for (size_t k = 0; k < n; k++)
-        names[k] = keys[k].name;
-    for (size_t i = 0; i < config_count(map); i++) {
-        struct config_node value, key = config_pair(map, i, &value);
-        size_t k = 0;
-        while (k < n && !str_eq(config_text(key), str_of(names[k])))
-            k++;
-        if (k == n)
-            return config_unknown_key(key, names, n, err);
-        enum err code = keys[k].read(config, (char *)into + keys[k].at, value, err);
-        if (code)
-            return code;
-    }
-    return ERR_OK;
-}
-#define READ_MAP(config, into, map, keys, err)                                                     \
-    read_map(config, into, map, keys, sizeof(keys) / sizeof *(keys), err)
-
-/* ---- values ---- */
-
-static enum err read_text(struct alert_config *config, void *into, struct config_node node,
-                          struct error *err)
-{
-    struct str text;
-    enum err code = config_as_text(node, &text, err);
-    if (!code && !text.n)
-        return config_error(node, err, "an empty text: leave the key out where nothing is meant");
-    if (!code)
-        *(const char **)into = str_keep(&config->arena, text).p;
-    return code;
-}
-
-static enum err read_str(struct alert_config *config, void *into, struct config_node node,
-                         struct error *err)
-{
-    const char *text = "";
-    enum err code = read_text(config, &text, node, err);
-    if (!code)
-        *(struct str *)into = str_of(text);
-    return code;
-}
-
-/* Relative to the folder of the file. */
-static enum err read_path(struct alert_config *config, void *into, struct config_node node,
-                          struct error *err)
-{
-    enum err code = read_text(config, into, node, err);
-    struct strbuf whole = {0};
-    if (code)
-        return code;
-    config_file_path(node, &whole);
-    *(const char **)into = str_keep(&config->arena, strbuf_str(&whole)).p;
-    strbuf_release(&whole);
-    return ERR_OK;
-}
-
-static enum err read_duration(struct alert_config *config, void *into, struct config_node node,
-                              struct error *err)
-{
-    (void)config;
-    return config_as_duration(node, 0, into, err);
-}
-
-static enum err read_money(struct alert_config *config, void *into, struct config_node node,
-                           struct error *err)
-{
-    (void)config;
-    return config_as_money(node, INT64_MAX / 2, into, err);
-}
-
-static enum err read_ratio(struct alert_config *config, void *into, struct config_node node,
-                           struct error *err)
-{
-    (void)config;
-    return config_as_ratio(node, into, err);
-}
-
-static enum err read_every(struct alert_config *config, void *into, struct config_node node,
-                           struct error *err)
-{
-    enum err code = read_duration(config, into, node, err);
-    if (!code && config->every_ms < EVERY_MIN_MS)
+    enum err code = config_into_duration(reading, into, node, err);
+    if (!code && *(time_ms *)into < EVERY_MIN_MS)
         return config_error(node, err, "every is 1s at the least");
     return code;
 }
 
 /* ---- quiet hours ---- */
 
-static enum err read_minute(struct alert_config *config, void *into, struct config_node node,
-                            struct error *err)
+static enum err read_minute(const struct config_reading *reading, void *into,
+                            struct config_node node, struct error *err)
 {
     struct str text = config_text(node);
-    (void)config;
+    (void)reading;
     bool fits = text.n == 5 && text.p[2] == ':';
     for (size_t i = 0; fits && i < 5; i++)
         fits = i == 2 || (text.p[i] >= '0' && text.p[i] <= '9');
@@ -142,10 +50,10 @@ static enum err read_minute(struct alert_config *config, void *into, struct conf
     return ERR_OK;
 }
 
-static enum err read_days(struct alert_config *config, void *into, struct config_node node,
+static enum err read_days(const struct config_reading *reading, void *into, struct config_node node,
                           struct error *err)
 {
-    (void)config;
+    (void)reading;
     if (config_kind(node) != CONFIG_LIST)
         return config_error(node, err, "days is a list, such as [sat, sun]");
     for (size_t i = 0; i < config_count(node); i++) {
@@ -160,21 +68,21 @@ static enum err read_days(struct alert_config *config, void *into, struct config
     return ERR_OK;
 }
 
-static enum err read_zone(struct alert_config *config, void *into, struct config_node node,
+static enum err read_zone(const struct config_reading *reading, void *into, struct config_node node,
                           struct error *err)
 {
     const struct zone *zone;
     struct error why = {0};
-    enum err code = read_text(config, into, node, err);
+    enum err code = config_into_text(reading, into, node, err);
     if (!code && zone_load(*(const char **)into, &zone, &why))
         return config_error(node, err, "%s", why.text);
     return code;
 }
 
-static enum err read_quiet(struct alert_config *config, void *into, struct config_node node,
-                           struct error *err)
+static enum err read_quiet(const struct config_reading *reading, void *into,
+                           struct config_node node, struct error *err)
 {
-    static const struct alert_key keys[] = {
+    static const struct config_key keys[] = {
         {"from", read_minute, offsetof(struct alert_quiet, from_min)},
         {"to", read_minute, offsetof(struct alert_quiet, to_min)},
         {"days", read_days, offsetof(struct alert_quiet, days)},
@@ -182,15 +90,15 @@ static enum err read_quiet(struct alert_config *config, void *into, struct confi
     };
     struct alert_quiet *quiet = into;
     quiet->on = true;
-    return READ_MAP(config, quiet, node, keys, err);
+    return CONFIG_READ_TABLE(reading, node, keys, quiet, err);
 }
 
 /* ---- receivers, routes, budgets ---- */
 
-static enum err read_receiver_kind(struct alert_config *config, void *into, struct config_node node,
-                                   struct error *err)
+static enum err read_receiver_kind(const struct config_reading *reading, void *into,
+                                   struct config_node node, struct error *err)
 {
-    (void)config;
+    (void)reading;
     for (int kind = 0; kind < RECEIVER_KINDS; kind++)
         if (str_eq(config_text(node), str_of(receiver_kind_words[kind]))) {
             *(enum receiver_kind *)into = (enum receiver_kind)kind;
@@ -199,23 +107,24 @@ static enum err read_receiver_kind(struct alert_config *config, void *into, stru
     return config_error(node, err, "a receiver's kind is webhook, slack or alertmanager");
 }
 
-static enum err read_receiver(struct alert_config *config, struct config_node node,
-                              struct error *err)
+static enum err read_receiver(const struct config_reading *reading, void *into,
+                              struct config_node node, struct error *err)
 {
-    static const struct alert_key keys[] = {
-        {"name", read_text, offsetof(struct alert_receiver, name)},
+    struct alert_config *config = into;
+    static const struct config_key keys[] = {
+        {"name", config_into_text, offsetof(struct alert_receiver, name)},
         {"kind", read_receiver_kind, offsetof(struct alert_receiver, kind)},
-        {"url", read_text, offsetof(struct alert_receiver, url)},
-        {"url_file", read_path, offsetof(struct alert_receiver, url_file)},
-        {"secret_file", read_path, offsetof(struct alert_receiver, secret_file)},
-        {"ca_file", read_path, offsetof(struct alert_receiver, ca_file)},
-        {"bearer_token_file", read_path, offsetof(struct alert_receiver, bearer_token_file)},
+        {"url", config_into_text, offsetof(struct alert_receiver, url)},
+        {"url_file", config_into_path, offsetof(struct alert_receiver, url_file)},
+        {"secret_file", config_into_path, offsetof(struct alert_receiver, secret_file)},
+        {"ca_file", config_into_path, offsetof(struct alert_receiver, ca_file)},
+        {"bearer_token_file", config_into_path, offsetof(struct alert_receiver, bearer_token_file)},
     };
     if (config->receivers_n == ALERT_RECEIVERS_MAX)
         return config_error(node, err, "more than %d receivers", ALERT_RECEIVERS_MAX);
     struct alert_receiver *receiver = &config->receivers[config->receivers_n];
     *receiver = (struct alert_receiver){.kind = RECEIVER_KINDS};
-    enum err code = READ_MAP(config, receiver, node, keys, err);
+    enum err code = CONFIG_READ_TABLE(reading, node, keys, receiver, err);
     if (code)
         return code;
     if (!receiver->name || receiver->kind == RECEIVER_KINDS)
@@ -231,10 +140,10 @@ static enum err read_receiver(struct alert_config *config, struct config_node no
     return ERR_OK;
 }
 
-static enum err read_alert_kind(struct alert_config *config, void *into, struct config_node node,
-                                struct error *err)
+static enum err read_alert_kind(const struct config_reading *reading, void *into,
+                                struct config_node node, struct error *err)
 {
-    (void)config;
+    (void)reading;
     for (int kind = 0; kind < ALERT_TEST; kind++)
         if (str_eq(config_text(node), str_of(alert_kind_words[kind]))) {
             *(enum alert_kind *)into = (enum alert_kind)kind;
@@ -243,9 +152,10 @@ static enum err read_alert_kind(struct alert_config *config, void *into, struct 
     return config_error(node, err, "an alert's kind is finding, idle, lag or budget");
 }
 
-static enum err read_to(struct alert_config *config, void *into, struct config_node node,
+static enum err read_to(const struct config_reading *reading, void *into, struct config_node node,
                         struct error *err)
 {
+    const struct alert_config *config = reading->context;
     bool list = config_kind(node) == CONFIG_LIST;
     for (size_t i = 0; i < (list ? config_count(node) : 1); i++) {
         struct config_node item = list ? config_item(node, i) : node;
@@ -261,10 +171,12 @@ static enum err read_to(struct alert_config *config, void *into, struct config_n
     return ERR_OK;
 }
 
-static enum err read_route(struct alert_config *config, struct config_node node, struct error *err)
+static enum err read_route(const struct config_reading *reading, void *into,
+                           struct config_node node, struct error *err)
 {
-    static const struct alert_key keys[] = {
-        {"owner", read_str, offsetof(struct alert_route, owner)},
+    struct alert_config *config = into;
+    static const struct config_key keys[] = {
+        {"owner", config_into_str, offsetof(struct alert_route, owner)},
         {"kind", read_alert_kind, offsetof(struct alert_route, kind)},
         {"to", read_to, offsetof(struct alert_route, receivers)},
     };
@@ -272,7 +184,7 @@ static enum err read_route(struct alert_config *config, struct config_node node,
         return config_error(node, err, "more than %d routes", ALERT_ROUTES_MAX);
     struct alert_route *route = &config->routes[config->routes_n++];
     *route = (struct alert_route){.owner = STR("*"), .kind = ALERT_KINDS};
-    enum err code = READ_MAP(config, route, node, keys, err);
+    enum err code = CONFIG_READ_TABLE(reading, node, keys, route, err);
     if (!code && !config_kind(config_get(node, STR("to"))))
         return config_error(node, err,
                             "a route needs to: the receivers that are told ([] is "
@@ -280,81 +192,61 @@ static enum err read_route(struct alert_config *config, struct config_node node,
     return code;
 }
 
-static enum err read_filter(struct alert_config *config, void *into, struct config_node node,
-                            struct error *err)
+static enum err read_filter(const struct config_reading *reading, void *into,
+                            struct config_node node, struct error *err)
 {
     struct query query = {0};
     struct error why = {0};
-    enum err code = read_str(config, into, node, err);
+    enum err code = config_into_str(reading, into, node, err);
     if (!code && query_parse_filter(*(struct str *)into, &query, &why))
         return config_error(node, err, "%s", why.text);
     return code;
 }
 
-static enum err read_budget(struct alert_config *config, struct config_node node, struct error *err)
+static enum err read_budget(const struct config_reading *reading, void *into,
+                            struct config_node node, struct error *err)
 {
-    static const struct alert_key keys[] = {
-        {"name", read_str, offsetof(struct alert_budget, name)},
+    struct alert_config *config = into;
+    static const struct config_key keys[] = {
+        {"name", config_into_str, offsetof(struct alert_budget, name)},
         {"filter", read_filter, offsetof(struct alert_budget, filter)},
-        {"month", read_money, offsetof(struct alert_budget, month)},
-        {"warn", read_ratio, offsetof(struct alert_budget, warn)},
+        {"month", config_into_money, offsetof(struct alert_budget, month)},
+        {"warn", config_into_ratio, offsetof(struct alert_budget, warn)},
     };
     if (config->budgets_n == ALERT_BUDGETS_MAX)
         return config_error(node, err, "more than %d budgets", ALERT_BUDGETS_MAX);
     struct alert_budget *budget = &config->budgets[config->budgets_n++];
     *budget = (struct alert_budget){.warn = NANO / 10 * 8};
-    enum err code = READ_MAP(config, budget, node, keys, err);
+    enum err code = CONFIG_READ_TABLE(reading, node, keys, budget, err);
     if (!code && (!budget->name.n || budget->month <= 0))
         return config_error(node, err, "a budget needs a name and money a month");
     return code;
 }
 
-typedef enum err (*item_fn)(struct alert_config *config, struct config_node node,
-                            struct error *err);
-static enum err read_list(struct alert_config *config, struct config_node list, item_fn each,
-                          struct error *err)
+static enum err read_routes(const struct config_reading *reading, void *into,
+                            struct config_node node, struct error *err)
 {
-    enum err code = ERR_OK;
-    if (config_kind(list) != CONFIG_LIST)
-        return config_error(list, err, "a list is meant here");
-    for (size_t i = 0; !code && i < config_count(list); i++)
-        code = each(config, config_item(list, i), err);
-    return code;
+    return config_read_list(reading, node, read_route, into, err);
 }
 
-static enum err read_receivers(struct alert_config *config, void *into, struct config_node node,
-                               struct error *err)
+static enum err read_budgets(const struct config_reading *reading, void *into,
+                             struct config_node node, struct error *err)
 {
-    (void)into;
-    return config->receivers_n ? ERR_OK : read_list(config, node, read_receiver, err);
-}
-
-static enum err read_routes(struct alert_config *config, void *into, struct config_node node,
-                            struct error *err)
-{
-    (void)into;
-    return read_list(config, node, read_route, err);
-}
-
-static enum err read_budgets(struct alert_config *config, void *into, struct config_node node,
-                             struct error *err)
-{
-    (void)into;
-    return read_list(config, node, read_budget, err);
+    return config_read_list(reading, node, read_budget, into, err);
 }
 
 /* ---- the section ---- */
 
 enum err alert_config_read(const struct config *config, struct alert_config *ret, struct error *err)
 {
-    static const struct alert_key keys[] = {
-        {"receivers", read_receivers, 0},
+    static const struct config_key keys[] = {
+        {"receivers", NULL, 0},
         {"every", read_every, offsetof(struct alert_config, every_ms)},
-        {"state", read_path, offsetof(struct alert_config, state_path)},
-        {"findings", read_money, offsetof(struct alert_config, finding_month)},
-        {"idle", read_duration, offsetof(struct alert_config, idle_ms)},
-        {"lag", read_duration, offsetof(struct alert_config, lag_ms)},
-        {"link", read_text, offsetof(struct alert_config, link)},
+        {"state", config_into_path, offsetof(struct alert_config, state_path)},
+        {"findings", config_into_money, offsetof(struct alert_config, finding_month)},
+        {"idle", config_into_duration, offsetof(struct alert_config, idle_ms)},
+        {"lag", config_into_duration, offsetof(struct alert_config, lag_ms)},
+        {"link", config_into_text, offsetof(struct alert_config, link)},
         {"quiet", read_quiet, offsetof(struct alert_config, quiet)},
         {"routes", read_routes, 0},
         {"budgets", read_budgets, 0},
@@ -365,9 +257,12 @@ enum err alert_config_read(const struct config *config, struct alert_config *ret
         return ERR_OK;
     /* Routes name receivers, wherever these stand in the file. */
     struct config_node receivers = config_get(section, STR("receivers"));
-    enum err code = config_kind(receivers) ? read_list(ret, receivers, read_receiver, err) : ERR_OK;
+    struct config_reading reading = {.arena = &ret->arena, .context = ret};
+    enum err code = config_kind(receivers)
+                        ? config_read_list(&reading, receivers, read_receiver, ret, err)
+                        : ERR_OK;
     if (!code)
-        code = READ_MAP(ret, ret, section, keys, err);
+        code = CONFIG_READ_TABLE(&reading, section, keys, ret, err);
     if (!code && !ret->receivers_n)
         return config_error(section, err,
                             "alerts need receivers: [{name: …, kind: webhook, url: "

@@ -24,6 +24,7 @@
 #include <xxhash.h>
 
 #include "serve/auth_impl.h"
+#include "util/config_table.h"
 
 #define NAMES_IN_VIEW_MAX 1000
 #define GRANTS_MAX 10000
@@ -77,22 +78,12 @@ bool address_in(struct str address, const struct network *network)
 
 /* ---- the section ---- */
 
-/* values[k] gets the value of keys[k]. */
 static enum err read_keys(struct config_node map, const char *const *keys, size_t n,
                           struct config_node *values, struct error *err)
 {
     if (config_kind(map) != CONFIG_MAP)
         return config_error(map, err, "a mapping is needed here");
-    for (size_t i = 0; i < config_count(map); i++) {
-        struct config_node value, key = config_pair(map, i, &value);
-        size_t k = 0;
-        while (k < n && !str_eq(config_text(key), str_of(keys[k])))
-            k++;
-        if (k == n)
-            return config_unknown_key(key, keys, n, err);
-        values[k] = value;
-    }
-    return ERR_OK;
+    return config_read_values(map, keys, n, values, err);
 }
 
 static enum err read_names(struct auth *auth, struct config_node list, const struct str **ret,

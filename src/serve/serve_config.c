@@ -1,10 +1,10 @@
-/* A table of keys a section: where the value goes and how it is read. Entries of `sources:` have
- * the keys of all sources and those of their kind. */
+/* A table of keys a section: where the value goes and how it is read (util/config_table.h). Entries
+ * of `sources:` have the keys of all sources and those of their kind. */
 #include "serve/serve_config.h"
 
 #include <stdlib.h>
 
-#include "util/suggest.h"
+#include "util/config_table.h"
 
 const char *const source_kind_words[SOURCE_KINDS] = {
 #define X(id, word) word,
@@ -19,54 +19,22 @@ const char *const source_kind_words[SOURCE_KINDS] = {
 
 /* ---- values ---- */
 
-enum value_kind { VALUE_TEXT, VALUE_PATH, VALUE_DURATION, VALUE_BOOL, VALUE_OWN };
-
 /* What a section is read into. */
 struct reading {
-    struct config *config;
     struct serve_config *serve;
     struct source_config *source;
 };
-struct key {
-    const char *name;
-    enum value_kind kind;
-    size_t at; /* in the section's struct */
-    enum err (*read)(struct reading *reading, struct config_node node, struct error *err);
-};
-
-/* A path as the file has it: relative to the file's folder. */
-static const char *path_of(struct serve_config *serve, struct config_node node)
-{
-    struct strbuf whole = {0};
-    config_file_path(node, &whole);
-    const char *result = str_keep(&serve->arena, strbuf_str(&whole)).p;
-    strbuf_release(&whole);
-    return result;
-}
-
-static enum err read_text(struct reading *reading, struct config_node node, bool path,
-                          const char **ret, struct error *err)
-{
-    struct str text;
-    enum err code = config_as_text(node, &text, err);
-    if (code)
-        return code;
-    if (text.n == 0)
-        return config_error(node, err, "an empty text: leave the key out where nothing is meant");
-    *ret = path ? path_of(reading->serve, node) : str_keep(&reading->serve->arena, text).p;
-    return ERR_OK;
-}
 
 /* One text or a list of them. */
-static enum err read_texts(struct reading *reading, struct config_node node, bool path,
-                           const char ***ret, size_t *ret_n, struct error *err)
+static enum err read_texts(const struct config_reading *reading, struct config_node node,
+                           config_read_fn each, const char ***ret, size_t *ret_n, struct error *err)
 {
     bool list = config_kind(node) == CONFIG_LIST;
     size_t n = list ? config_count(node) : 1;
-    const char **texts = arena_alloc(&reading->serve->arena, (n + 1) * sizeof *texts);
+    const char **texts = arena_alloc(reading->arena, (n + 1) * sizeof *texts);
     for (size_t i = 0; i < n; i++) {
         struct config_node item = list ? config_item(node, i) : node;
-        enum err code = read_text(reading, item, path, &texts[i], err);
+        enum err code = each(reading, &texts[i], item, err);
         if (code)
             return code;
     }
@@ -75,67 +43,31 @@ static enum err read_texts(struct reading *reading, struct config_node node, boo
     return ERR_OK;
 }
 
-static enum err read_key(struct reading *reading, const struct key *key, void *base,
-                         struct config_node node, struct error *err)
-{
-    void *at = (char *)base + key->at;
-    switch (key->kind) {
-    case VALUE_TEXT:
-    case VALUE_PATH:
-        return read_text(reading, node, key->kind == VALUE_PATH, at, err);
-    case VALUE_DURATION:
-        return config_as_duration(node, 0, at, err);
-    case VALUE_BOOL:
-        return config_as_bool(node, at, err);
-    case VALUE_OWN:
-        break;
-    }
-    return key->read(reading, node, err);
-}
-
-#define KEYS_MAX 64
-static enum err read_section(struct reading *reading, struct config_node map,
-                             const struct key *keys, size_t n, void *base, struct error *err)
-{
-    const char *names[KEYS_MAX];
-    invariant(n <= KEYS_MAX);
-    for (size_t k = 0; k < n; k++)
-        names[k] = keys[k].name;
-    for (size_t i = 0; i < config_count(map); i++) {
-        struct config_node value, key = config_pair(map, i, &value);
-        size_t k = 0;
-        while (k < n && !str_eq(config_text(key), str_of(names[k])))
-            k++;
-        if (k == n)
-            return config_unknown_key(key, names, n, err);
-        if (config_kind(value) == CONFIG_NOTHING)
-            continue;
-        enum err code = read_key(reading, &keys[k], base, value, err);
-        if (code)
-            return code;
-    }
-    return ERR_OK;
-}
-
 /* ---- serve ---- */
 
-static enum err read_hosts(struct reading *reading, struct config_node node, struct error *err)
+static enum err read_hosts(const struct config_reading *of, void *at, struct config_node node,
+                           struct error *err)
 {
-    return read_texts(reading, node, false, &reading->serve->hosts, &reading->serve->hosts_n, err);
+    struct reading *reading = of->context;
+    (void)at;
+    return read_texts(of, node, config_into_text, &reading->serve->hosts, &reading->serve->hosts_n,
+                      err);
 }
 
-static enum err read_tls(struct reading *reading, struct config_node node, struct error *err)
+static enum err read_tls(const struct config_reading *of, void *at, struct config_node node,
+                         struct error *err)
 {
-    static const struct key keys[] = {
-        {"cert", VALUE_PATH, offsetof(struct serve_config, tls_cert), NULL},
-        {"key", VALUE_PATH, offsetof(struct serve_config, tls_key), NULL},
-        {"client_ca", VALUE_PATH, offsetof(struct serve_config, tls_client_ca), NULL},
+    struct reading *reading = of->context;
+    (void)at;
+    static const struct config_key keys[] = {
+        {"cert", config_into_path, offsetof(struct serve_config, tls_cert)},
+        {"key", config_into_path, offsetof(struct serve_config, tls_key)},
+        {"client_ca", config_into_path, offsetof(struct serve_config, tls_client_ca)},
     };
     struct serve_config *serve = reading->serve;
     if (config_kind(node) != CONFIG_MAP)
         return config_error(node, err, "tls is a mapping, such as {cert: FILE, key: FILE}");
-    enum err code =
-        read_section(reading, node, keys, sizeof keys / sizeof *keys, reading->serve, err);
+    enum err code = CONFIG_READ_TABLE(of, node, keys, reading->serve, err);
     if (!code && (!serve->tls_cert || !serve->tls_key))
         return config_error(node, err, "tls needs both cert and key");
     return code;
@@ -147,8 +79,11 @@ static bool is_time(const char *field)
     return n > 3 && strcmp(&field[n - 3], "_ms") == 0;
 }
 
-static enum err read_limits(struct reading *reading, struct config_node node, struct error *err)
+static enum err read_limits(const struct config_reading *of, void *at, struct config_node node,
+                            struct error *err)
 {
+    struct reading *reading = of->context;
+    (void)at;
     static const struct {
         const char *name;
         size_t at;
@@ -167,58 +102,76 @@ static enum err read_limits(struct reading *reading, struct config_node node, st
     for (size_t i = 0; i < config_count(node); i++) {
         struct config_node value, key = config_pair(node, i, &value);
         size_t k = 0;
-        while (k < n && !str_eq(config_text(key), str_of(names[k])))
-            k++;
-        if (k == n)
-            return config_unknown_key(key, names, n, err);
-        int64_t *at = (int64_t *)(void *)((char *)&reading->serve->limits + table[k].at);
-        enum err code = is_time(table[k].field) ? config_as_duration(value, 0, at, err)
-                                                : config_as_int(value, 1, INT64_MAX / 2, at, err);
+        enum err code = config_find_key(key, names, n, &k, err);
+        int64_t *to = (int64_t *)(void *)((char *)&reading->serve->limits + table[k].at);
+        if (!code)
+            code = is_time(table[k].field) ? config_as_duration(value, 0, to, err)
+                                           : config_as_int(value, 1, INT64_MAX / 2, to, err);
         if (code)
             return code;
     }
     return ERR_OK;
 }
 
-static enum err read_log(struct reading *reading, struct config_node node, struct error *err)
+static enum err read_log_level(const struct config_reading *of, void *at, struct config_node node,
+                               struct error *err)
 {
-    struct serve_config *serve = reading->serve;
-    if (config_kind(node) != CONFIG_MAP)
-        return config_error(node, err, "log is a mapping, such as {level: info, format: json}");
-    static const char *const names[] = {"level", "format"};
-    for (size_t i = 0; i < config_count(node); i++) {
-        struct config_node value, key = config_pair(node, i, &value);
-        if (str_eq(config_text(key), STR("level"))) {
-            if (!log_level_of(config_text(value), &serve->log_level))
-                return config_error(value, err, "level is error, warn, info or debug");
-        } else if (str_eq(config_text(key), STR("format"))) {
-            if (!log_format_of(config_text(value), &serve->log_format))
-                return config_error(value, err, "format is logfmt or json");
-        } else {
-            return config_unknown_key(key, names, 2, err);
-        }
-    }
-    return ERR_OK;
+    (void)of;
+    return log_level_of(config_text(node), at)
+               ? ERR_OK
+               : config_error(node, err, "level is error, warn, info or debug");
 }
 
-static enum err read_every(struct reading *reading, struct config_node node, struct error *err)
+static enum err read_log_format(const struct config_reading *of, void *at, struct config_node node,
+                                struct error *err)
 {
+    (void)of;
+    return log_format_of(config_text(node), at)
+               ? ERR_OK
+               : config_error(node, err, "format is logfmt or json");
+}
+
+static enum err read_log(const struct config_reading *of, void *at, struct config_node node,
+                         struct error *err)
+{
+    static const struct config_key keys[] = {
+        {"level", read_log_level, offsetof(struct serve_config, log_level)},
+        {"format", read_log_format, offsetof(struct serve_config, log_format)},
+    };
+    const struct reading *reading = of->context;
+    (void)at;
+    if (config_kind(node) != CONFIG_MAP)
+        return config_error(node, err, "log is a mapping, such as {level: info, format: json}");
+    return CONFIG_READ_TABLE(of, node, keys, reading->serve, err);
+}
+
+static enum err read_every(const struct config_reading *of, void *at, struct config_node node,
+                           struct error *err)
+{
+    struct reading *reading = of->context;
+    (void)at;
     enum err code = config_as_duration(node, 0, &reading->serve->every_ms, err);
     if (!code && reading->serve->every_ms < EVERY_MIN_MS)
         return config_error(node, err, "every is 1s at the least");
     return code;
 }
 
-static enum err read_retain(struct reading *reading, struct config_node node, struct error *err)
+static enum err read_retain(const struct config_reading *of, void *at, struct config_node node,
+                            struct error *err)
 {
+    struct reading *reading = of->context;
+    (void)at;
     enum err code = config_as_duration(node, 1, &reading->serve->retain_ms, err);
     if (!code && reading->serve->retain_ms && reading->serve->retain_ms < DAY_MS)
         return config_error(node, err, "retain is 1d at the least, or 0 for ever");
     return code;
 }
 
-static enum err read_teams(struct reading *reading, struct config_node node, struct error *err)
+static enum err read_teams(const struct config_reading *of, void *at, struct config_node node,
+                           struct error *err)
 {
+    struct reading *reading = of->context;
+    (void)at;
     int64_t n;
     enum err code = config_as_int(node, 1, TEAMS_MAX, &n, err);
     if (!code)
@@ -227,9 +180,11 @@ static enum err read_teams(struct reading *reading, struct config_node node, str
 }
 
 /* "16GiB", "500MB", bytes. */
-static enum err read_journal_cap(struct reading *reading, struct config_node node,
+static enum err read_journal_cap(const struct config_reading *of, void *at, struct config_node node,
                                  struct error *err)
 {
+    struct reading *reading = of->context;
+    (void)at;
     static const struct {
         const char *unit;
         uint64_t bytes;
@@ -253,25 +208,28 @@ static enum err read_journal_cap(struct reading *reading, struct config_node nod
 }
 
 #define SERVE_AT(field) offsetof(struct serve_config, field)
-static const struct key serve_keys[] = {
-    {"db", VALUE_PATH, SERVE_AT(db), NULL},
-    {"journal", VALUE_PATH, SERVE_AT(journal), NULL},
-    {"journal_cap", VALUE_OWN, 0, read_journal_cap},
-    {"listen", VALUE_TEXT, SERVE_AT(listen), NULL},
-    {"hosts", VALUE_OWN, 0, read_hosts},
-    {"tls", VALUE_OWN, 0, read_tls},
-    {"limits", VALUE_OWN, 0, read_limits},
-    {"every", VALUE_OWN, 0, read_every},
-    {"history", VALUE_DURATION, SERVE_AT(history_ms), NULL},
-    {"retain", VALUE_OWN, 0, read_retain},
-    {"metric_teams", VALUE_OWN, 0, read_teams},
-    {"log", VALUE_OWN, 0, read_log},
+static const struct config_key serve_keys[] = {
+    {"db", config_into_path, SERVE_AT(db)},
+    {"journal", config_into_path, SERVE_AT(journal)},
+    {"journal_cap", read_journal_cap, 0},
+    {"listen", config_into_text, SERVE_AT(listen)},
+    {"hosts", read_hosts, 0},
+    {"tls", read_tls, 0},
+    {"limits", read_limits, 0},
+    {"every", read_every, 0},
+    {"history", config_into_duration, SERVE_AT(history_ms)},
+    {"retain", read_retain, 0},
+    {"metric_teams", read_teams, 0},
+    {"log", read_log, 0},
 };
 
 /* ---- sources ---- */
 
-static enum err read_headers(struct reading *reading, struct config_node node, struct error *err)
+static enum err read_headers(const struct config_reading *of, void *at, struct config_node node,
+                             struct error *err)
 {
+    struct reading *reading = of->context;
+    (void)at;
     struct prometheus_options *to = &reading->source->prometheus;
     if (config_kind(node) != CONFIG_MAP)
         return config_error(node, err, "headers is a mapping, such as {X-Scope-OrgID: team-a}");
@@ -293,8 +251,11 @@ static enum err read_headers(struct reading *reading, struct config_node node, s
     return ERR_OK;
 }
 
-static enum err read_api(struct reading *reading, struct config_node node, struct error *err)
+static enum err read_api(const struct config_reading *of, void *at, struct config_node node,
+                         struct error *err)
 {
+    struct reading *reading = of->context;
+    (void)at;
     static const char *const words[] = {"auto", "remote-read", "query"};
     static const enum prometheus_api ways[] = {PROMETHEUS_AUTO, PROMETHEUS_REMOTE_READ,
                                                PROMETHEUS_QUERY};
@@ -306,19 +267,29 @@ static enum err read_api(struct reading *reading, struct config_node node, struc
     return config_error(node, err, "api is auto, remote-read or query");
 }
 
-static enum err read_files(struct reading *reading, struct config_node node, struct error *err)
+static enum err read_files(const struct config_reading *of, void *at, struct config_node node,
+                           struct error *err)
 {
-    return read_texts(reading, node, true, &reading->source->files, &reading->source->files_n, err);
+    struct reading *reading = of->context;
+    (void)at;
+    return read_texts(of, node, config_into_path, &reading->source->files,
+                      &reading->source->files_n, err);
 }
 
-static enum err read_targets(struct reading *reading, struct config_node node, struct error *err)
+static enum err read_targets(const struct config_reading *of, void *at, struct config_node node,
+                             struct error *err)
 {
-    return read_texts(reading, node, false, &reading->source->targets, &reading->source->targets_n,
-                      err);
+    struct reading *reading = of->context;
+    (void)at;
+    return read_texts(of, node, config_into_text, &reading->source->targets,
+                      &reading->source->targets_n, err);
 }
 
-static enum err read_labels(struct reading *reading, struct config_node node, struct error *err)
+static enum err read_labels(const struct config_reading *of, void *at, struct config_node node,
+                            struct error *err)
 {
+    struct reading *reading = of->context;
+    (void)at;
     struct arena *arena = &reading->serve->arena;
     if (config_kind(node) != CONFIG_MAP)
         return config_error(node, err, "labels is a mapping, such as {node: gpu-1}");
@@ -337,19 +308,25 @@ static enum err read_labels(struct reading *reading, struct config_node node, st
     return ERR_OK;
 }
 
-static enum err read_exporters(struct reading *reading, struct config_node node, struct error *err)
+static enum err read_exporters(const struct config_reading *of, void *at, struct config_node node,
+                               struct error *err)
 {
+    struct reading *reading = of->context;
+    (void)at;
     if (!str_eq(config_text(node), STR("kubernetes")))
         return config_error(node, err, "exporters is kubernetes, or left out");
     reading->source->from_kube = true;
     return ERR_OK;
 }
 
-static enum err read_drop(struct reading *reading, struct config_node node, struct error *err)
+static enum err read_drop(const struct config_reading *of, void *at, struct config_node node,
+                          struct error *err)
 {
+    struct reading *reading = of->context;
+    (void)at;
     const char **texts;
     size_t n;
-    enum err code = read_texts(reading, node, false, &texts, &n, err);
+    enum err code = read_texts(of, node, config_into_text, &texts, &n, err);
     if (code)
         return code;
     struct str *drop = arena_alloc(&reading->serve->arena, (n + 1) * sizeof *drop);
@@ -360,16 +337,12 @@ static enum err read_drop(struct reading *reading, struct config_node node, stru
     return ERR_OK;
 }
 
-/* The kind is read before the other keys, which depend on it. */
-static enum err skip(struct reading *reading, struct config_node node, struct error *err)
-{
-    (void)reading, (void)node, (void)err;
-    return ERR_OK;
-}
-
 /* A name that may be empty: the book without a name. */
-static enum err read_book(struct reading *reading, struct config_node node, struct error *err)
+static enum err read_book(const struct config_reading *of, void *at, struct config_node node,
+                          struct error *err)
 {
+    struct reading *reading = of->context;
+    (void)at;
     struct str text;
     enum err code = config_as_text(node, &text, err);
     if (!code)
@@ -378,58 +351,59 @@ static enum err read_book(struct reading *reading, struct config_node node, stru
 }
 
 #define SOURCE_AT(field) offsetof(struct source_config, field)
+/* The kind is read before the other keys, which depend on it. */
 #define SOURCE_KEYS                                                                                \
-    {"kind", VALUE_OWN, 0, skip}, {"cluster", VALUE_TEXT, SOURCE_AT(cluster), NULL},               \
+    {"kind", NULL, 0}, {"cluster", config_into_text, SOURCE_AT(cluster)},                          \
     {                                                                                              \
-        "book", VALUE_OWN, 0, read_book                                                            \
+        "book", read_book, 0                                                                       \
     }
 #define LOGIN_KEYS                                                                                 \
-    {"bearer_token_file", VALUE_PATH, SOURCE_AT(prometheus.bearer_token_file), NULL},              \
-        {"user", VALUE_TEXT, SOURCE_AT(prometheus.user), NULL},                                    \
-        {"password_file", VALUE_PATH, SOURCE_AT(prometheus.password_file), NULL},                  \
-        {"client_cert", VALUE_PATH, SOURCE_AT(prometheus.client_cert), NULL},                      \
-        {"client_key", VALUE_PATH, SOURCE_AT(prometheus.client_key), NULL},                        \
-        {"ca_file", VALUE_PATH, SOURCE_AT(prometheus.ca_file), NULL},                              \
-        {"insecure", VALUE_BOOL, SOURCE_AT(prometheus.insecure), NULL},                            \
-        {"headers", VALUE_OWN, 0, read_headers},                                                   \
+    {"bearer_token_file", config_into_path, SOURCE_AT(prometheus.bearer_token_file)},              \
+        {"user", config_into_text, SOURCE_AT(prometheus.user)},                                    \
+        {"password_file", config_into_path, SOURCE_AT(prometheus.password_file)},                  \
+        {"client_cert", config_into_path, SOURCE_AT(prometheus.client_cert)},                      \
+        {"client_key", config_into_path, SOURCE_AT(prometheus.client_key)},                        \
+        {"ca_file", config_into_path, SOURCE_AT(prometheus.ca_file)},                              \
+        {"insecure", config_into_bool, SOURCE_AT(prometheus.insecure)},                            \
+        {"headers", read_headers, 0},                                                              \
     {                                                                                              \
-        "proxy", VALUE_TEXT, SOURCE_AT(prometheus.proxy), NULL                                     \
+        "proxy", config_into_text, SOURCE_AT(prometheus.proxy)                                     \
     }
-static const struct key prometheus_keys[] = {
+static const struct config_key prometheus_keys[] = {
     SOURCE_KEYS,
     LOGIN_KEYS,
-    {"url", VALUE_TEXT, SOURCE_AT(prometheus.url), NULL},
-    {"matcher", VALUE_TEXT, SOURCE_AT(prometheus.matcher), NULL},
-    {"api", VALUE_OWN, 0, read_api},
+    {"url", config_into_text, SOURCE_AT(prometheus.url)},
+    {"matcher", config_into_text, SOURCE_AT(prometheus.matcher)},
+    {"api", read_api, 0},
 };
-static const struct key kube_json_keys[] = {
+static const struct config_key kube_json_keys[] = {
     SOURCE_KEYS,
-    {"files", VALUE_OWN, 0, read_files},
+    {"files", read_files, 0},
 };
 
-static const struct key scrape_keys[] = {
+static const struct config_key scrape_keys[] = {
     SOURCE_KEYS,
     LOGIN_KEYS,
-    {"targets", VALUE_OWN, 0, read_targets},
-    {"files", VALUE_OWN, 0, read_files},
-    {"exporters", VALUE_OWN, 0, read_exporters},
-    {"labels", VALUE_OWN, 0, read_labels},
-    {"job", VALUE_TEXT, SOURCE_AT(job), NULL},
-    {"scheme", VALUE_TEXT, SOURCE_AT(scheme), NULL},
-    {"path", VALUE_TEXT, SOURCE_AT(path), NULL},
-    {"interval", VALUE_DURATION, SOURCE_AT(interval_ms), NULL},
-    {"timeout", VALUE_DURATION, SOURCE_AT(timeout_ms), NULL},
+    {"targets", read_targets, 0},
+    {"files", read_files, 0},
+    {"exporters", read_exporters, 0},
+    {"labels", read_labels, 0},
+    {"job", config_into_text, SOURCE_AT(job)},
+    {"scheme", config_into_text, SOURCE_AT(scheme)},
+    {"path", config_into_text, SOURCE_AT(path)},
+    {"interval", config_into_duration, SOURCE_AT(interval_ms)},
+    {"timeout", config_into_duration, SOURCE_AT(timeout_ms)},
 };
-static const struct key remote_write_keys[] = {
+static const struct config_key remote_write_keys[] = {
     SOURCE_KEYS,
-    {"tenant", VALUE_TEXT, SOURCE_AT(tenant), NULL},
-    {"replica_labels", VALUE_OWN, 0, read_drop},
+    {"tenant", config_into_text, SOURCE_AT(tenant)},
+    {"replica_labels", read_drop, 0},
 };
-static const struct key kubernetes_keys[] = {
+static const struct config_key kubernetes_keys[] = {
     SOURCE_KEYS,
-    {"kubeconfig", VALUE_PATH, SOURCE_AT(login.kubeconfig), NULL},
-    {"context", VALUE_TEXT, SOURCE_AT(login.context), NULL},
-    {"allow_exec", VALUE_BOOL, SOURCE_AT(login.allow_exec), NULL},
+    {"kubeconfig", config_into_path, SOURCE_AT(login.kubeconfig)},
+    {"context", config_into_text, SOURCE_AT(login.context)},
+    {"allow_exec", config_into_bool, SOURCE_AT(login.allow_exec)},
 };
 
 #define KIND(table, key)                                                                           \
@@ -437,7 +411,7 @@ static const struct key kubernetes_keys[] = {
         table, sizeof table / sizeof *table, key                                                   \
     }
 static const struct kind_keys {
-    const struct key *keys;
+    const struct config_key *keys;
     size_t n;
     const char *needs; /* a key that must be there; NULL: none */
 } kinds[SOURCE_KINDS] = {
@@ -469,8 +443,11 @@ static enum err kind_of(struct config_node entry, enum source_kind *ret, struct 
     return code;
 }
 
-static enum err read_source(struct reading *reading, struct config_node entry, struct error *err)
+static enum err read_source(const struct config_reading *of, void *at, struct config_node entry,
+                            struct error *err)
 {
+    struct reading *reading = of->context;
+    (void)at;
     struct source_config source = {.cluster = "", .tenant = "", .at = entry};
     reading->source = &source;
     if (config_kind(entry) != CONFIG_MAP)
@@ -481,7 +458,7 @@ static enum err read_source(struct reading *reading, struct config_node entry, s
         return code;
     const struct kind_keys *kind = &kinds[source.kind];
     prometheus_options_defaults(&source.prometheus);
-    code = read_section(reading, entry, kind->keys, kind->n, &source, err);
+    code = config_read_table(of, entry, kind->keys, kind->n, &source, err);
     if (code)
         return code;
     if (source.kind == SOURCE_KIND_SCRAPE && !source.targets_n && !source.files_n &&
@@ -505,19 +482,19 @@ enum err serve_config_read(struct config *config, struct serve_config *ret, stru
                                  .history_ms = SERVE_HISTORY_MS,
                                  .log_level = LOG_INFO};
     http_limits_defaults(&ret->limits);
-    struct reading reading = {.config = config, .serve = ret};
+    struct reading reading = {.serve = ret};
+    struct config_reading of = {.arena = &ret->arena, .context = &reading};
     struct config_node serve = config->sections[CONFIG_SERVE_SECTION];
     struct config_node sources = config->sections[CONFIG_SOURCES_SECTION];
     if (config_kind(serve) != CONFIG_NOTHING && config_kind(serve) != CONFIG_MAP)
         return config_error(serve, err, "serve is a mapping, such as {listen: 127.0.0.1:9475}");
-    enum err code =
-        read_section(&reading, serve, serve_keys, sizeof serve_keys / sizeof *serve_keys, ret, err);
+    enum err code = CONFIG_READ_TABLE(&of, serve, serve_keys, ret, err);
     if (!code && config_kind(sources) != CONFIG_NOTHING && config_kind(sources) != CONFIG_LIST)
         return config_error(sources, err, "sources is a list: put a - before each of them");
     if (!code && config_count(sources) > SERVE_SOURCES_MAX)
         return config_error(sources, err, "more than %d sources", SERVE_SOURCES_MAX);
     for (size_t i = 0; i < config_count(sources) && !code; i++)
-        code = read_source(&reading, config_item(sources, i), err);
+        code = read_source(&of, NULL, config_item(sources, i), err);
     return code ? code : alert_config_read(config, &ret->alerts, err);
 }
 
