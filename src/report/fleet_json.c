@@ -1,5 +1,6 @@
-/* Rows come hour by hour, and in an hour device by device: a cell is added up from neighbours and
- * then closed. A picture is kept a byte a cell; texts are made at the end. */
+/* Rows come node by node, a chunk of nodes a thread; of a node hour by hour, and in an hour device
+ * by device: a cell is added up from neighbours and then closed. A picture is kept a byte a cell;
+ * texts are made at the end, from the chunks' strips side by side. */
 #include "report/fleet_json.h"
 
 #include <stdlib.h>
@@ -15,11 +16,13 @@
 static const char letters[CATEGORY_COUNT + 1] = "USIETPCBHNA";
 static const char digit_text[] = "0123456789abcdefghijklmnopqrstuvwxyz";
 
-struct holder_run {
-    uint32_t from, n, holder;
-};
 struct holder {
     name_t namespace, workload, team;
+};
+struct holder_run {
+    uint32_t from, n;
+    struct holder holder;
+    uint32_t index; /* of the holder in the text */
 };
 
 /* A GPU's row of the picture. */
@@ -48,19 +51,30 @@ struct cell {
     bool there;
 };
 
+/* What a chunk of nodes adds to the picture; one thread has it at a time. */
+struct part {
+    const struct picture *picture;
+    struct strip *strips;
+    size_t strips_n, strips_room;
+    struct idmap by_device;
+    struct cell cell;
+    struct keys keys; /* they remember what they looked up: each thread has its own */
+    struct filters filters;
+};
+
 struct picture {
-    const struct names *names;
+    struct names *names;
+    const struct query *query;
     struct span window;
     size_t hours_n;
     bool full;
-    struct strip *strips;
-    size_t strips_n, strips_room;
-    struct idmap by_device, by_holder;
+    struct part *parts;
+    size_t parts_n;
+    struct strip *strips; /* of all parts, in order */
+    size_t strips_n;
+    struct idmap by_holder;
     struct holder *holders;
     size_t holders_n, holders_room;
-    struct cell cell;
-    struct keys keys;
-    struct filters filters;
 };
 
 static char *new_cells(size_t n, char sign)
@@ -71,11 +85,12 @@ static char *new_cells(size_t n, char sign)
     return cells;
 }
 
-static struct strip *strip_of(struct picture *picture, const struct cell *cell)
+static struct strip *strip_of(struct part *part, const struct cell *cell)
 {
+    const struct picture *picture = part->picture;
     bool is_new;
-    uint32_t at = idmap_add(&picture->by_device, IDKEY(cell->cluster, cell->node, cell->device),
-                            (uint32_t)picture->strips_n, &is_new);
+    uint32_t at = idmap_add(&part->by_device, IDKEY(cell->cluster, cell->node, cell->device),
+                            (uint32_t)part->strips_n, &is_new);
     if (is_new) {
         struct strip strip = {.cluster = cell->cluster,
                               .node = cell->node,
@@ -84,9 +99,9 @@ static struct strip *strip_of(struct picture *picture, const struct cell *cell)
                               .use = new_cells(picture->hours_n, '-'),
                               .memory = picture->full ? new_cells(picture->hours_n, '-') : NULL,
                               .power = picture->full ? mem_zalloc(picture->hours_n + 1, 1) : NULL};
-        mem_push(picture->strips, picture->strips_n, picture->strips_room, strip);
+        mem_push(part->strips, part->strips_n, part->strips_room, strip);
     }
-    return &picture->strips[at];
+    return &part->strips[at];
 }
 
 /* The category of most money; where nothing has a price, of most time. */
@@ -107,33 +122,27 @@ static char letter_of(const struct cell *cell)
     return letters[cell->u / NANO * 2 > cell->observed_ms ? CATEGORY_USED : CATEGORY_SLACK];
 }
 
-static void add_run(struct picture *picture, struct strip *strip, const struct cell *cell,
-                    uint32_t hour)
+static void add_run(struct strip *strip, const struct cell *cell, uint32_t hour)
 {
-    const struct holder *holder = &cell->holder;
     if (cell->holder_ms == 0)
         return;
-    bool is_new;
-    uint32_t at =
-        idmap_add(&picture->by_holder, IDKEY(holder->namespace, holder->workload, holder->team),
-                  (uint32_t)picture->holders_n, &is_new);
-    if (is_new)
-        mem_push(picture->holders, picture->holders_n, picture->holders_room, *holder);
     struct holder_run *last = strip->runs_n ? &strip->runs[strip->runs_n - 1] : NULL;
-    if (last && last->holder == at && last->from + last->n == hour) {
+    if (last && last->from + last->n == hour &&
+        memcmp(&last->holder, &cell->holder, sizeof last->holder) == 0) {
         last->n++;
         return;
     }
-    struct holder_run run = {hour, 1, at};
+    struct holder_run run = {hour, 1, cell->holder, 0};
     mem_push(strip->runs, strip->runs_n, strip->runs_room, run);
 }
 
-static void close_cell(struct picture *picture)
+static void close_cell(struct part *part)
 {
-    struct cell *cell = &picture->cell;
+    const struct picture *picture = part->picture;
+    struct cell *cell = &part->cell;
     if (!cell->there)
         return;
-    struct strip *strip = strip_of(picture, cell);
+    struct strip *strip = strip_of(part, cell);
     uint32_t hour = (uint32_t)((cell->hour - picture->window.from) / HOUR_MS);
     strip->model = cell->facts.model;
     strip->instance_type = cell->facts.instance_type;
@@ -156,18 +165,18 @@ static void close_cell(struct picture *picture)
         /* mJ of an hour to W; kept in steps of 8 W until the most is known */
         int64_t watt = cell->energy_mj / 3600 / 1000;
         strip->power[hour] = (char)(watt / 8 > 127 ? 127 : watt / 8);
-        add_run(picture, strip, cell, hour);
+        add_run(strip, cell, hour);
     }
     cell->there = false;
 }
 
-static void add_row(struct picture *picture, const struct row *row)
+static void add_row(struct part *part, const struct row *row)
 {
-    struct cell *cell = &picture->cell;
+    struct cell *cell = &part->cell;
     const struct row_key *key = &row->key;
     if (cell->there && (cell->hour != key->hour || cell->device != key->device ||
                         cell->node != key->node || cell->cluster != key->cluster))
-        close_cell(picture);
+        close_cell(part);
     if (!cell->there)
         *cell = (struct cell){.hour = key->hour,
                               .cluster = key->cluster,
@@ -196,10 +205,9 @@ static void add_row(struct picture *picture, const struct row *row)
     }
 }
 
-static bool passes(struct picture *picture, const struct row *row)
+static bool passes(struct filters *filters, const struct row *row)
 {
     struct facets facets = {&row->key, &row->facts, -1};
-    struct filters *filters = &picture->filters;
     if (!filters_pass(filters, FILTERS_OF_ROWS, &facets) ||
         !filters_pass(filters, FILTERS_OF_NODES, &facets))
         return false;
@@ -211,13 +219,28 @@ static bool passes(struct picture *picture, const struct row *row)
     return any;
 }
 
-static bool on_rows(void *context, const struct row_batch *batch)
+static void on_begin(void *context, size_t chunks)
 {
     struct picture *picture = context;
-    picture->names = batch->names;
+    struct error none = {0};
+    picture->parts = mem_zalloc(chunks, sizeof *picture->parts);
+    picture->parts_n = chunks;
+    for (size_t i = 0; i < chunks; i++) {
+        struct part *part = &picture->parts[i];
+        part->picture = picture;
+        /* the zone was there a moment ago */
+        invariant(keys_init(&part->keys, picture->names, picture->query->tz, &none) == ERR_OK);
+        filters_init(&part->filters, picture->query, &part->keys);
+    }
+}
+
+static bool on_rows(void *context, size_t chunk, const struct row_batch *batch)
+{
+    struct picture *picture = context;
+    struct part *part = &picture->parts[chunk];
     for (size_t i = 0; i < batch->rows_n; i++)
-        if (!picture->filters.query->filters_n || passes(picture, &batch->rows[i]))
-            add_row(picture, &batch->rows[i]);
+        if (!picture->query->filters_n || passes(&part->filters, &batch->rows[i]))
+            add_row(part, &batch->rows[i]);
     return true;
 }
 
@@ -228,6 +251,43 @@ static int compare_strips(const void *a, const void *b, void *names)
     if (order == 0)
         order = str_cmp(names_text(names, x->node), names_text(names, y->node));
     return order ? order : str_cmp(names_text(names, x->device), names_text(names, y->device));
+}
+
+/* The strips of all parts in one row. */
+static void join_parts(struct picture *picture)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < picture->parts_n; i++) {
+        close_cell(&picture->parts[i]);
+        n += picture->parts[i].strips_n;
+    }
+    picture->strips = mem_alloc((n + 1) * sizeof *picture->strips);
+    for (size_t i = 0; i < picture->parts_n; i++) {
+        struct part *part = &picture->parts[i];
+        if (part->strips_n)
+            memcpy(picture->strips + picture->strips_n, part->strips,
+                   part->strips_n * sizeof *part->strips);
+        picture->strips_n += part->strips_n;
+        part->strips_n = 0;
+    }
+    if (n)
+        qsort_r(picture->strips, n, sizeof *picture->strips, compare_strips, picture->names);
+}
+
+/* Holders by number, in the order in which they come in the text. */
+static void number_holders(struct picture *picture)
+{
+    for (size_t s = 0; s < picture->strips_n; s++)
+        for (size_t i = 0; i < picture->strips[s].runs_n; i++) {
+            struct holder_run *run = &picture->strips[s].runs[i];
+            const struct holder *holder = &run->holder;
+            bool is_new;
+            run->index = idmap_add(&picture->by_holder,
+                                   IDKEY(holder->namespace, holder->workload, holder->team),
+                                   (uint32_t)picture->holders_n, &is_new);
+            if (is_new)
+                mem_push(picture->holders, picture->holders_n, picture->holders_room, *holder);
+        }
 }
 
 static void add_name(struct strbuf *out, const struct picture *picture, const char *field,
@@ -256,7 +316,7 @@ static void add_full(struct strbuf *out, const struct strip *strip, size_t hours
     strbuf_add(out, STR("\", \"runs\": ["));
     for (size_t i = 0; i < strip->runs_n; i++)
         strbuf_addf(out, "%s%u,%u,%u", i ? "," : "", strip->runs[i].from, strip->runs[i].n,
-                    strip->runs[i].holder);
+                    strip->runs[i].index);
     strbuf_addc(out, ']');
 }
 
@@ -332,22 +392,30 @@ static void print(struct strbuf *out, const struct picture *picture)
     strbuf_add(out, STR("}\n"));
 }
 
+static void strips_release(struct strip *strips, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        free(strips[i].cells);
+        free(strips[i].use);
+        free(strips[i].memory);
+        free(strips[i].power);
+        free(strips[i].runs);
+    }
+    free(strips);
+}
+
 static void picture_release(struct picture *picture)
 {
-    for (size_t i = 0; i < picture->strips_n; i++) {
-        struct strip *strip = &picture->strips[i];
-        free(strip->cells);
-        free(strip->use);
-        free(strip->memory);
-        free(strip->power);
-        free(strip->runs);
+    for (size_t i = 0; i < picture->parts_n; i++) {
+        strips_release(picture->parts[i].strips, picture->parts[i].strips_n);
+        idmap_release(&picture->parts[i].by_device);
+        filters_release(&picture->parts[i].filters);
+        keys_release(&picture->parts[i].keys);
     }
-    free(picture->strips);
+    free(picture->parts);
+    strips_release(picture->strips, picture->strips_n);
     free(picture->holders);
-    idmap_release(&picture->by_device);
     idmap_release(&picture->by_holder);
-    filters_release(&picture->filters);
-    keys_release(&picture->keys);
 }
 
 enum err fleet_json(struct store *store, const struct query *query, enum fleet_json_detail detail,
@@ -356,19 +424,19 @@ enum err fleet_json(struct store *store, const struct query *query, enum fleet_j
     struct span window = {hour_floor(query->window.from), hour_ceil(query->window.to)};
     if (window.to - window.from > PICTURE_HOURS_MAX * HOUR_MS)
         window.from = window.to - PICTURE_HOURS_MAX * HOUR_MS;
-    struct picture picture = {.window = window,
+    const struct zone *zone;
+    struct picture picture = {.names = store_names(store),
+                              .query = query,
+                              .window = window,
                               .hours_n = (size_t)((window.to - window.from) / HOUR_MS),
                               .full = detail == FLEET_JSON_FULL};
-    enum err code = keys_init(&picture.keys, store_names(store), query->tz, err);
-    if (code != ERR_OK)
-        return code;
-    filters_init(&picture.filters, query, &picture.keys);
-    code = query_rows(store, window, on_rows, &picture, err);
+    struct store_node_reader reader = {&picture, on_begin, on_rows};
+    enum err code = zone_load(query->tz, &zone, err);
+    if (code == ERR_OK)
+        code = query_nodes(store, window, &reader, err);
     if (code == ERR_OK) {
-        close_cell(&picture);
-        if (picture.strips_n)
-            qsort_r(picture.strips, picture.strips_n, sizeof *picture.strips, compare_strips,
-                    (void *)picture.names);
+        join_parts(&picture);
+        number_holders(&picture);
         print(out, &picture);
     }
     picture_release(&picture);

@@ -21,7 +21,8 @@
 enum fleet_json_detail { FLEET_JSON_BRIEF, FLEET_JSON_FULL };
 
 /* Rows of the query's window that its filters let through; keys are not read. A category lets a row
- * through that has money of it. One pass. */
+ * through that has money of it. One pass, on all cores; memory: 2 bytes a GPU and hour (full: 4).
+ */
 enum err fleet_json(struct store *store, const struct query *query, enum fleet_json_detail detail,
                     struct strbuf *out, struct error *err);
 

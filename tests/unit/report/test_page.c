@@ -171,6 +171,45 @@ static void an_hour_has_the_letter_of_most_of_its_money(void **state)
     fleet_end(&fleet);
 }
 
+/* More nodes than one thread reads at a time, booked in any order, are in the order of their names;
+ * holders are numbered as they come in it. Node 7k is held by "b", the others by "a". */
+static void many_nodes_come_in_the_order_of_their_names(void **state)
+{
+    enum { NODES = 100 };
+    (void)state;
+    struct fleet fleet = {0};
+    fleet_start(&fleet);
+    for (int hour = 0; hour < 2; hour++)
+        for (int i = 0; i < NODES; i++) {
+            char node[16], device[16];
+            int n = i * 37 % NODES;
+            snprintf(node, sizeof node, "n%02d", n);
+            snprintf(device, sizeof device, "g%02d", n);
+            struct row *row = add(&fleet, hour, node, device, "p", CATEGORY_HELD_IDLE, n % 5);
+            row->facts.workload = names_put(fleet.names, n % 7 ? STR("Job/a") : STR("Job/b"));
+        }
+    json_t *picture =
+        picture_of(&fleet, (struct span){FROM_MS, FROM_MS + 2 * HOUR_MS}, FLEET_JSON_FULL);
+    json_t *nodes = json_object_get(picture, "nodes"),
+           *holders = json_object_get(picture, "holders");
+    assert_int_equal(json_array_size(nodes), NODES);
+    assert_int_equal(json_array_size(holders), 2);
+    assert_string_equal(text_at(json_array_get(holders, 0), "workload"), "Job/b"); /* n00's */
+    for (int n = 0; n < NODES; n++) {
+        char node[16];
+        snprintf(node, sizeof node, "n%02d", n);
+        json_t *gpu = gpu_of(picture, (size_t)n, 0), *runs = json_object_get(gpu, "runs");
+        assert_string_equal(text_at(json_array_get(nodes, (size_t)n), "node"), node);
+        /* 3 and 4 of 4 dollars are more than what is left to "used" */
+        assert_string_equal(text_at(gpu, "hours"), n % 5 >= 3 ? "II" : "UU");
+        assert_int_equal(json_array_size(runs), 3);
+        assert_int_equal(json_integer_value(json_array_get(runs, 1)), 2);
+        assert_int_equal(json_integer_value(json_array_get(runs, 2)), n % 7 ? 1 : 0);
+    }
+    json_decref(picture);
+    fleet_end(&fleet);
+}
+
 /* Without a price there is no money to go by: time decides, and what nobody held is "E". */
 static void an_hour_without_a_price_goes_by_time(void **state)
 {
@@ -292,6 +331,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cube_names_its_fields_once_and_leaves_out_what_no_row_has),
         cmocka_unit_test(an_hour_has_the_letter_of_most_of_its_money),
+        cmocka_unit_test(many_nodes_come_in_the_order_of_their_names),
         cmocka_unit_test(an_hour_without_a_price_goes_by_time),
         cmocka_unit_test(filters_leave_only_rows_that_pass),
         cmocka_unit_test(a_category_passes_rows_that_have_money_of_it),
