@@ -1,4 +1,5 @@
-/* GPU_UTIL in percent or as a ratio: which it is shows in the values of all GPUs of an exporter. */
+/* GPU_UTIL in percent or as a ratio: which it is shows in the values of all GPUs of an exporter,
+ * and, where these leave it open, of all exporters that one job scrapes: they are set up alike. */
 #include "ledger/device_units.h"
 
 #include <stdlib.h>
@@ -15,6 +16,11 @@ static struct idkey collector_of(const struct strip *strip)
 {
     return IDKEY(strip->label[GPU_LABEL_CLUSTER], strip->label[GPU_LABEL_JOB],
                  strip->label[GPU_LABEL_INSTANCE]);
+}
+
+static struct idkey job_of(const struct strip *strip)
+{
+    return IDKEY(strip->label[GPU_LABEL_CLUSTER], strip->label[GPU_LABEL_JOB]);
 }
 
 #define WHOLE_PERCENT INT64_C(10000000)     /* 1 % in 1e-9 */
@@ -51,24 +57,42 @@ static void weigh_strip(const struct strip *strip, struct unit_evidence *evidenc
 
 /* Some collectors keep the name GPU_UTIL and scale it to 0..1. NVML's percents are whole numbers,
  * so fractions up to 1 and nothing above are a ratio, unless the engine ratio says that the GPUs
- * did next to nothing. */
-static bool is_scaled(const struct unit_evidence *evidence)
+ * did next to nothing. Means of percents have fractions too: without an engine ratio, another
+ * exporter of the job that is surely percent decides (job_percent). */
+static bool is_scaled(const struct unit_evidence *evidence, bool job_percent)
 {
     if (!evidence->fractional || evidence->most > WHOLE_PERCENT)
         return false;
     if (evidence->engine > 0)
         return evidence->engine > 10 * evidence->util;
-    return evidence->most >= WHOLE_PERCENT / 5;
+    return evidence->most >= WHOLE_PERCENT / 5 && !job_percent;
+}
+
+static bool has_plain_util(const struct strip *strip)
+{
+    return strip->column[SIGNAL_UTIL] && !(strip->ratio_metric & 1u << SIGNAL_UTIL);
+}
+
+/* Fills `jobs` with those of which some exporter is surely percent. What has no job is apart. */
+static void find_percent_jobs(const struct intake *intake, const struct idmap *collectors,
+                              const struct unit_evidence *evidence, struct idmap *jobs)
+{
+    for (size_t i = 0; i < intake->strips_n; i++) {
+        const struct strip *strip = intake->strips[i];
+        if (has_plain_util(strip) && strip->label[GPU_LABEL_JOB] != NAME_NONE &&
+            evidence[idmap_get(collectors, collector_of(strip))].most > WHOLE_PERCENT)
+            idmap_set(jobs, job_of(strip), 1);
+    }
 }
 
 static void find_scaled(struct intake *intake)
 {
-    struct idmap collectors = {0};
+    struct idmap collectors = {0}, jobs = {0};
     struct unit_evidence *evidence = NULL;
     size_t n = 0, room = 0;
     for (size_t i = 0; i < intake->strips_n; i++) {
         const struct strip *strip = intake->strips[i];
-        if (!strip->column[SIGNAL_UTIL] || strip->ratio_metric & 1u << SIGNAL_UTIL)
+        if (!has_plain_util(strip))
             continue;
         bool fresh;
         uint32_t at = idmap_add(&collectors, collector_of(strip), (uint32_t)n, &fresh);
@@ -78,13 +102,15 @@ static void find_scaled(struct intake *intake)
         }
         weigh_strip(strip, &evidence[at]);
     }
+    find_percent_jobs(intake, &collectors, evidence, &jobs);
     for (size_t i = 0; i < intake->strips_n; i++) {
         struct strip *strip = intake->strips[i];
-        uint32_t at = idmap_get(&collectors, collector_of(strip));
-        strip->scaled = strip->column[SIGNAL_UTIL] && !(strip->ratio_metric & 1u << SIGNAL_UTIL) &&
-                        at != IDMAP_NONE && is_scaled(&evidence[at]);
+        strip->scaled = has_plain_util(strip) &&
+                        is_scaled(&evidence[idmap_get(&collectors, collector_of(strip))],
+                                  idmap_get(&jobs, job_of(strip)) != IDMAP_NONE);
     }
     free(evidence);
+    idmap_release(&jobs);
     idmap_release(&collectors);
 }
 

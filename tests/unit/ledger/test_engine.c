@@ -382,6 +382,46 @@ static void fractions_of_a_percent_beside_an_engine_that_rests_stay_percent(void
     fleet_close(&f);
 }
 
+/* Means of percents have fractions: an exporter beside it that shows 35 % says which they are. */
+static void another_exporter_of_the_job_says_that_it_is_percent(void **state)
+{
+    (void)state;
+    struct fleet f;
+    fleet_open(&f, GPU_PRICE);
+    fleet_samples(&f, "DCGM_FI_DEV_GPU_UTIL", A P ",job=dcgm,instance=a:9400", 0, 60, 0.62);
+    fleet_samples(&f, "DCGM_FI_DEV_GPU_UTIL", B ",job=dcgm,instance=b:9400", 0, 60, 35);
+    fleet_book(&f, 0, 1);
+    const struct row *row = fleet_row(&f, 0, "GPU-a", "p");
+    assert_int_equal(row->e, HOUR_MS * 6200000);
+    assert_false(row->flags & FLAG_UNIT_GUESS);
+    fleet_close(&f);
+}
+
+/* Another job proves nothing, and neither do exporters without a job; nor is a job's word stronger
+ * than the engine beside it. */
+static void another_job_does_not_say_what_it_is(void **state)
+{
+    static const char *const others[][2] = {{",job=dcgm,instance=a:9400", ",job=x,instance=b:9400"},
+                                            {",instance=a:9400", ",instance=b:9400"}};
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        char a[200], b[200];
+        struct fleet f;
+        fleet_open(&f, GPU_PRICE);
+        snprintf(a, sizeof a, A P "%s", others[i % 2][0]);
+        snprintf(b, sizeof b, B "%s", i == 2 ? ",job=dcgm,instance=b:9400" : others[i][1]);
+        fleet_samples(&f, "DCGM_FI_DEV_GPU_UTIL", a, 0, 60, 0.62);
+        if (i == 2)
+            fleet_samples(&f, "DCGM_FI_PROF_GR_ENGINE_ACTIVE", a, 0, 60, 0.60);
+        fleet_samples(&f, "DCGM_FI_DEV_GPU_UTIL", b, 0, 60, 35);
+        fleet_book(&f, 0, 1);
+        const struct row *row = fleet_row(&f, 0, "GPU-a", "p");
+        assert_int_equal(row->e, HOUR_MS * 620000000);
+        assert_true(row->flags & FLAG_UNIT_GUESS);
+        fleet_close(&f);
+    }
+}
+
 static void whole_percents_of_an_idle_fleet_are_never_taken_for_ratios(void **state)
 {
     (void)state;
@@ -516,6 +556,8 @@ int main(void)
         cmocka_unit_test(profiling_of_zero_beside_a_busy_gpu_is_stuck),
         cmocka_unit_test(gpu_util_scaled_to_one_is_read_as_a_ratio),
         cmocka_unit_test(fractions_of_a_percent_beside_an_engine_that_rests_stay_percent),
+        cmocka_unit_test(another_exporter_of_the_job_says_that_it_is_percent),
+        cmocka_unit_test(another_job_does_not_say_what_it_is),
         cmocka_unit_test(whole_percents_of_an_idle_fleet_are_never_taken_for_ratios),
         cmocka_unit_test(four_threads_book_the_same_as_one),
         cmocka_unit_test(slices_book_the_same_as_the_whole),
