@@ -1,13 +1,12 @@
 /* Which alerts fire, and who was told: kept as a JSON file beside the database, replaced whole. A
  * damaged file costs repeated messages, and nothing else: it is told and begun anew. */
 #include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "serve/alert.h"
+#include "util/file.h"
 
 #define STATE_SCHEMA "gputally.alert-state/1"
 #define STATE_BYTES_MAX ((size_t)16 << 20)
@@ -181,24 +180,6 @@ static json_t *entry_json(const struct alert_entry *entry, const struct alert_co
     return object;
 }
 
-static enum err write_new(const char *path, const char *text, struct error *err)
-{
-    size_t left = strlen(text);
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    bool good = fd >= 0;
-    while (good && left) {
-        ssize_t n = write(fd, text, left);
-        good = n > 0 || (n < 0 && errno == EINTR);
-        text += n > 0 ? n : 0;
-        left -= n > 0 ? (size_t)n : 0;
-    }
-    good = good && fsync(fd) == 0;
-    int why = errno;
-    if (fd >= 0 && close(fd) != 0 && good)
-        good = false, why = errno;
-    return good ? ERR_OK : error_set(err, ERR_IO, "%s: %s", path, strerror(why));
-}
-
 enum err alert_book_save(const struct alert_book *book, const char *path,
                          const struct alert_config *config, struct error *err)
 {
@@ -207,14 +188,9 @@ enum err alert_book_save(const struct alert_book *book, const char *path,
         json_array_append_new(alerts, entry_json(&book->items[i], config));
     json_t *root = json_pack("{s:s, s:o}", "schema", STATE_SCHEMA, "alerts", alerts);
     char *text = json_dumps(root, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
-    struct strbuf fresh = {0};
-    strbuf_addf(&fresh, "%s.new", path);
-    enum err code = text ? write_new(fresh.text, text, err)
+    enum err code = text ? file_replace(path, str_of(text), err)
                          : error_set(err, ERR_PARSE, "a text of an alert is no UTF-8");
-    if (!code && rename(fresh.text, path) != 0)
-        code = error_set(err, ERR_IO, "%s: %s", path, strerror(errno));
     free(text);
     json_decref(root);
-    strbuf_release(&fresh);
     return code;
 }

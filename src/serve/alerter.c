@@ -150,18 +150,25 @@ enum err alerter_look(const struct alerter_options *options, time_ms now, struct
 /* ---- telling ---- */
 
 /* What a receiver is to be told: what fires and it does not know, and what is over and it knows. To
- * Alertmanager everything that fires is said again. */
+ * Alertmanager everything that fires is said again, since it takes silence for the end; in quiet
+ * hours what it knows, so that no end is told that is none. */
 static bool is_news(const struct alert_entry *entry, const struct alert_receiver *receiver,
-                    uint32_t bit)
+                    uint32_t bit, bool quiet)
 {
+    bool again = receiver->kind == RECEIVER_ALERTMANAGER;
+    if (quiet)
+        return again && !alert_is_over(entry) && (entry->told & bit);
     if (alert_is_over(entry))
         return entry->told & bit;
-    if (!(entry->wanted & bit) || entry->gone)
+    if (!(entry->wanted & bit))
         return false;
-    return receiver->kind == RECEIVER_ALERTMANAGER || !(entry->told & bit);
+    if (entry->gone) /* not seen, and not over yet */
+        return again && (entry->told & bit);
+    return again || !(entry->told & bit);
 }
 
-static void tell(struct alerter *alerter, size_t at, time_ms now)
+/* True: who was told what has changed. */
+static bool tell(struct alerter *alerter, size_t at, time_ms now, bool quiet)
 {
     const struct alert_config *config = alerter->options.alerts;
     const struct alert_receiver *receiver = &config->receivers[at];
@@ -169,9 +176,10 @@ static void tell(struct alerter *alerter, size_t at, time_ms now)
     const struct alert_entry **news = mem_zalloc(book->n + 1, sizeof *news);
     uint32_t bit = 1u << at;
     struct error err = {0};
+    bool changed = false;
     size_t n = 0;
     for (size_t i = 0; i < book->n; i++)
-        if (is_news(&book->items[i], receiver, bit))
+        if (is_news(&book->items[i], receiver, bit, quiet))
             news[n++] = &book->items[i];
     enum err code = n ? alert_send(config, receiver, news, n, now, &alerter->stop, &err) : ERR_OK;
     if (code) {
@@ -182,11 +190,15 @@ static void tell(struct alerter *alerter, size_t at, time_ms now)
     } else if (n) {
         alerter->sent += (int64_t)n;
         for (size_t i = 0; i < book->n; i++)
-            if (is_news(&book->items[i], receiver, bit))
-                book->items[i].told = alert_is_over(&book->items[i]) ? book->items[i].told & ~bit
-                                                                     : book->items[i].told | bit;
+            if (is_news(&book->items[i], receiver, bit, quiet)) {
+                struct alert_entry *entry = &book->items[i];
+                uint32_t told = alert_is_over(entry) ? entry->told & ~bit : entry->told | bit;
+                changed |= told != entry->told;
+                entry->told = told;
+            }
     }
     free(news);
+    return changed;
 }
 
 static void save(struct alerter *alerter)
@@ -214,9 +226,10 @@ static void round_of(struct alerter *alerter)
     for (size_t i = 0; i < alerter->book.n; i++)
         firing += !alert_is_over(&alerter->book.items[i]);
     alerter->firing = firing;
+    bool quiet = alert_quiet_at(&config->quiet, now);
     for (size_t at = 0; at < config->receivers_n && !progress_stopped(&alerter->stop); at++)
-        if (!alert_quiet_at(&config->quiet, now))
-            tell(alerter, at, now);
+        if (tell(alerter, at, now, quiet)) /* at once: the next receiver may be slow */
+            save(alerter);
     alert_book_forget(&alerter->book);
     save(alerter);
     alert_list_release(&list);

@@ -306,7 +306,10 @@ enum err api_new(const struct api_options *options, bool missing_ok, struct api 
     pthread_mutex_init(&api->watch_lock, NULL);
     api->watch_names = names_new();
     api->names = api_names_new();
-    api->metrics = metrics_ledger_new();
+    struct strbuf counters = {0};
+    strbuf_addf(&counters, "%s.counters.json", options->db);
+    api->metrics = metrics_ledger_new(strcmp(options->db, ":memory:") ? counters.text : NULL);
+    strbuf_release(&counters);
     api->gpu_books = gpu_books_new();
     openapi_document(&api->openapi);
     http_pack(strbuf_str(&api->openapi), &api->openapi_gzip);

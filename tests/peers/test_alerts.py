@@ -10,11 +10,13 @@ import hmac
 import http.server
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import servers  # noqa: E402
@@ -113,6 +115,73 @@ def wait(condition, seconds=40):
     return condition()
 
 
+def active(url):
+    """Alerts that an Alertmanager holds for firing, by alertname."""
+    with urllib.request.urlopen(f"{url}/api/v2/alerts?active=true", timeout=10) as answer:
+        alerts = json.load(answer)
+    return sorted(alert["labels"]["alertname"] for alert in alerts if alert["status"]["state"] == "active"), alerts
+
+
+def real_alertmanager(binary, folder, port, receivers):
+    """Debian's Alertmanager: what fires, goes on over a kill and in quiet hours, and ends."""
+    hook = receivers[0]
+    at, state = servers.free_port(), os.path.join(folder, "alertmanager")
+    url = f"http://127.0.0.1:{at}"
+    with open(os.path.join(folder, "alertmanager.yml"), "w", encoding="utf-8") as file:
+        file.write("route: {receiver: nobody}\nreceivers: [{name: nobody}]\n")
+    command = ["prometheus-alertmanager", f"--config.file={folder}/alertmanager.yml", f"--storage.path={state}",
+               f"--web.listen-address=127.0.0.1:{at}", "--cluster.listen-address="]
+    sources = f"sources:\n  - {{kind: prometheus, cluster: x, url: 'http://127.0.0.1:{servers.free_port()}'}}\n"
+    manager = type("At", (), {"url": url})
+
+    def write(findings, quiet=""):
+        path = configure(folder, port, (receivers[0], receivers[1], manager), findings)
+        with open(path, "r+", encoding="utf-8") as file:
+            text = file.read().replace("alerts:\n  every: 2s\n", f"alerts:\n  every: 1s\n{quiet}")
+            file.seek(0)
+            file.write(text + sources)
+        return path
+
+    def told():
+        return len(hook.taken())
+
+    with servers.started(command, f"{url}/-/ready", os.path.join(folder, "am.log")):
+        config = write(1)
+        serve = [binary, "serve", "--config", config]
+        with open(os.path.join(folder, "log"), "ab") as log:
+            process = subprocess.Popen(serve, stdout=subprocess.DEVNULL, stderr=log)
+            try:
+                check("a real Alertmanager has what fires", wait(lambda: "GputallyFinding" in active(url)[0]), active(url)[0])
+                names, alerts = active(url)
+                first = alerts[0]
+                check("with labels, words and where to look", {"alertname", "key", "owner", "severity"} <= set(first["labels"])
+                      and first["annotations"]["summary"] and first["generatorURL"] == "http://dashboard.example/", first)
+                wait(lambda: told() > 0)
+                time.sleep(1.5)
+                before = told()
+                process.kill()  # no chance to write anything
+                process.wait()
+                process = subprocess.Popen(serve, stdout=subprocess.DEVNULL, stderr=log)
+                time.sleep(4)
+                check("a kill -9 rings nobody again", told() == before, (before, told()))
+                check("and ends nothing", active(url)[0] == names, (names, active(url)[0]))
+                write(1, "  quiet: {days: [mon, tue, wed, thu, fri, sat, sun]}\n")
+                process.send_signal(signal.SIGHUP)
+                time.sleep(8)  # twice as long as silence would need to end them
+                check("quiet hours end nothing either", active(url)[0] == names, (names, active(url)[0]))
+                write(10**9, "  quiet: {days: [mon, tue, wed, thu, fri, sat, sun]}\n")
+                process.send_signal(signal.SIGHUP)
+                time.sleep(6)
+                check("in quiet hours nobody is told of an end", told() == before, (before, told()))
+                write(10**9)
+                process.send_signal(signal.SIGHUP)
+                check("then it is over", wait(lambda: "GputallyFinding" not in active(url)[0]), active(url)[0])
+                check("and the webhook hears of it once", wait(lambda: told() == before + 1), (before, told()))
+            finally:
+                process.terminate()
+                process.wait(timeout=20)
+
+
 def main(binary):
     receivers = hook, chat, manager = Receiver(), Receiver(), Receiver()
     with tempfile.TemporaryDirectory() as folder:
@@ -163,6 +232,7 @@ def main(binary):
             over = alerts_of(hook.taken()[1:])
             check("as resolved", over and all(each["status"] == "resolved" and each["kind"] == "finding" for each in over),
                   over)
+        real_alertmanager(binary, folder, port, receivers)
         state = os.path.join(folder, "gpu.db.alerts.json")
         check("the state is kept beside the database", os.path.exists(state) and os.stat(state).st_mode & 0o77 == 0)
     for receiver in receivers:

@@ -2,6 +2,7 @@
 #include "serve/metrics_impl.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "../../lib/unit.h"
 
@@ -21,13 +22,16 @@ struct lab {
     struct api_settings settings;
     struct strbuf text;
     uint64_t generation;
+    char path[64];
 };
 
 static int open_lab(void **state)
 {
     struct lab *lab = mem_zalloc(1, sizeof *lab);
     lab->names = names_new();
-    lab->ledger = metrics_ledger_new();
+    snprintf(lab->path, sizeof lab->path, "/tmp/gputally-counters-%d.json", (int)getpid());
+    unlink(lab->path);
+    lab->ledger = metrics_ledger_new(lab->path);
     lab->settings.currency = "USD";
     must(store_open(":memory:", STORE_WRITE, lab->names, &lab->store, &failure));
     *state = lab;
@@ -38,6 +42,7 @@ static int close_lab(void **state)
 {
     struct lab *lab = *state;
     metrics_ledger_free(lab->ledger);
+    unlink(lab->path);
     store_close(lab->store);
     names_free(lab->names);
     strbuf_release(&lab->text);
@@ -140,6 +145,70 @@ static void a_new_month_begins_with_its_first_closed_hour(void **state)
     assert_has(lab->text.text, "gputally_counters_begin_timestamp_seconds 1796083200\n");
 }
 
+static void restart(struct lab *lab)
+{
+    metrics_ledger_free(lab->ledger);
+    lab->ledger = metrics_ledger_new(lab->path);
+    lab->generation = 1;
+}
+
+/* Money moved, hours were dropped: to Prometheus a smaller counter would be a reset, and all of it
+ * an increase. */
+static void a_restart_lowers_no_counter(void **state)
+{
+    struct lab *lab = *state;
+    book(lab, 0, 10, one, 1, CATEGORY_UNOBSERVED);
+    assert_has(scrape(lab), "{team=\"a\",category=\"unobserved\"} 8\n");
+    assert_has(lab->text.text, "gputally_counters_saved 1\n");
+    book(lab, 4, 8, one, 1, CATEGORY_USED);
+    must(store_retain(lab->store, H0 + 2 * HOUR_MS, &failure));
+    restart(lab);
+    assert_has(scrape(lab), "{team=\"a\",category=\"unobserved\"} 8\n");
+    assert_has(lab->text.text, "{team=\"a\",category=\"used\"} 4\n");
+    assert_has(lab->text.text, "{team=\"a\",state=\"unobserved\"} 28800\n");
+    book(lab, 0, 27, one, 1, CATEGORY_USED); /* December */
+    restart(lab);
+    assert_has(scrape(lab), "{team=\"a\",category=\"used\"} 1\n");
+}
+
+/* b is dearer by the time of the restart, and stays among the others. */
+static void a_restart_leaves_teams_their_series(void **state)
+{
+    struct lab *lab = *state;
+    static const char *const first[] = {"a", "b"}, *const later[] = {"b"};
+    lab->settings.metric_teams = 1;
+    book(lab, 0, 3, first, 2, CATEGORY_USED);
+    assert_has(scrape(lab), "{team=\"other\",category=\"used\"} 1\n");
+    book(lab, 3, 9, later, 1, CATEGORY_USED);
+    restart(lab);
+    assert_has(scrape(lab), "{team=\"a\",category=\"used\"} 3\n"); /* hours 0 to 2 */
+    assert_has(lab->text.text, "{team=\"other\",category=\"used\"} 7\n"); /* 0 to 6 */
+    assert_null(strstr(lab->text.text, "team=\"b\""));
+}
+
+static void a_damaged_file_is_begun_anew(void **state)
+{
+    struct lab *lab = *state;
+    static const char *const texts[] = {
+        "",
+        "{",
+        "[]",
+        "{\"schema\": \"gputally.counters/1\"}",
+        "{\"schema\": \"gputally.counters/1\", \"currency\": \"EUR\", \"month_ms\": 1793491200000, "
+        "\"teams\": [{\"name\": \"a\", \"cost\": {\"used\": 9000000000}}]}",
+        "{\"schema\": \"gputally.counters/1\", \"currency\": \"USD\", \"month_ms\": 1793491200000, "
+        "\"teams\": [1, {}, {\"name\": 5}, {\"name\": \"a\", \"cost\": {\"used\": -5}, \"gpu\": "
+        "3}]}"};
+    book(lab, 0, 6, one, 1, CATEGORY_USED);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        FILE *file = fopen(lab->path, "w");
+        fputs(texts[i], file);
+        fclose(file);
+        restart(lab);
+        assert_has(scrape(lab), "{team=\"a\",category=\"used\"} 4\n");
+    }
+}
+
 static void teams_beyond_the_cap_are_one(void **state)
 {
     struct lab *lab = *state;
@@ -178,6 +247,9 @@ int main(void)
         test(money_that_moves_lowers_no_counter),
         test(hours_that_are_dropped_lower_no_counter),
         test(a_new_month_begins_with_its_first_closed_hour),
+        test(a_restart_lowers_no_counter),
+        test(a_restart_leaves_teams_their_series),
+        test(a_damaged_file_is_begun_anew),
         test(teams_beyond_the_cap_are_one),
         test(names_are_escaped),
         test(a_ledger_of_two_hours_has_no_closed_one),
