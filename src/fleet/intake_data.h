@@ -170,7 +170,7 @@ struct object_pod {
     uint32_t labels_n, annotations_n;
     struct object_host_request {
         name_t container;
-        int64_t mcpu, memory_bytes;
+        int64_t mcpu, memory_bytes, limit_mcpu;
     } * host;
     uint32_t host_n;
     struct object_request *requests;

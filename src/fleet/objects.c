@@ -124,10 +124,11 @@ static void keep_host_requests(struct intake *intake, const struct pod_object *p
     for (size_t i = 0; i < pod->containers_n; i++) {
         const struct container_object *container = &pod->containers[i];
         if ((container->init && !container->sidecar) ||
-            (container->mcpu <= 0 && container->memory_bytes <= 0))
+            (container->mcpu <= 0 && container->memory_bytes <= 0 && container->limit_mcpu <= 0))
             continue;
-        kept->host[kept->host_n++] = (struct object_host_request){
-            names_put(intake->names, container->name), container->mcpu, container->memory_bytes};
+        kept->host[kept->host_n++] =
+            (struct object_host_request){names_put(intake->names, container->name), container->mcpu,
+                                         container->memory_bytes, container->limit_mcpu};
     }
 }
 

@@ -48,6 +48,7 @@ struct container_object {
     const struct resource_count *requests; /* limits count where no request stands */
     size_t requests_n;
     int64_t mcpu, memory_bytes; /* what it asks of the host: 1/1000 CPU and bytes; 0: nothing */
+    int64_t limit_mcpu;         /* what it may take at the most; 0: no limit */
 };
 struct pod_object {
     struct str cluster, namespace, name, uid, node;

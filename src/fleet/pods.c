@@ -338,6 +338,7 @@ static void read_object(struct facts *facts, const struct object_pod *object)
         if (host) {
             host->mcpu = sane_amount(object->host[i].mcpu);
             host->memory_bytes = sane_amount(object->host[i].memory_bytes);
+            host->limit_mcpu = sane_amount(object->host[i].limit_mcpu);
         }
     }
     pod->object_finished = object->finished;

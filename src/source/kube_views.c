@@ -63,6 +63,7 @@ static const struct container_object *containers_of(struct arena *arena, const s
             .sidecar = c->sidecar,
             .requests = counts_of(arena, c->requests, c->requests_n),
             .requests_n = c->requests_n,
+            .limit_mcpu = c->cpu_limit_milli,
         };
         for (size_t k = 0; k < c->requests_n; k++) {
             int64_t milli = c->requests[k].milli;

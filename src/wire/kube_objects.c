@@ -177,6 +177,10 @@ static size_t add_containers(struct kube_reader *r, const json_t *list, bool ini
         };
         c->requests_n = kube_quantities(r, json_object_get(resources, "requests"),
                                         json_object_get(resources, "limits"), &c->requests);
+        /* one that is not readable is told of among the quantities */
+        if (!quantity_of(json_object_get(json_object_get(resources, "limits"), "cpu"),
+                         &c->cpu_limit_milli))
+            c->cpu_limit_milli = 0;
     }
     return n;
 }

@@ -43,6 +43,7 @@ struct kube_container {
     bool init, sidecar;                   /* sidecar: an init container with restartPolicy Always */
     const struct kube_quantity *requests; /* limits where no request stands */
     size_t requests_n;
+    int64_t cpu_limit_milli; /* 0: none */
 };
 
 struct kube_port {

@@ -104,6 +104,7 @@ static void put_container(struct strbuf *out, uint32_t number,
     put_number(&one, 2, container->init);
     put_number(&one, 3, container->sidecar);
     put_quantities(&one, 4, container->requests, container->requests_n);
+    put_number(&one, 5, container->cpu_limit_milli);
     protobuf_put_bytes(out, number, strbuf_str(&one));
     strbuf_release(&one);
 }

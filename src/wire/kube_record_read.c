@@ -166,6 +166,7 @@ static void read_containers(struct message *m, struct kube_pod *pod)
             c->init = read_number(&in, 2, 0) != 0;
             c->sidecar = read_number(&in, 3, 0) != 0;
             c->requests_n = read_quantities(&in, 4, &c->requests);
+            c->cpu_limit_milli = read_number(&in, 5, 0);
             outer(m, &in);
         }
     pod->containers = containers;

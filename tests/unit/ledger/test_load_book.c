@@ -344,6 +344,33 @@ static void taints_of_conditions_keep_nobody_away(void **state)
 
 /* ------------------------------------------------------------------ workloads */
 
+/* As a Kubernetes list says it: 4 CPUs at the most, and 0.25 requested without a limit. */
+static void limits_of_an_object_count_as_well(void **state)
+{
+    (void)state;
+    struct fleet f;
+    fleet_open(&f, GPU_PRICE);
+    feed_gpu(&f, 60);
+    struct container_object containers[] = {{.name = STR("c"), .mcpu = 1000, .limit_mcpu = 4000},
+                                            {.name = STR("s"), .mcpu = 250}};
+    struct pod_object pod = {.namespace = STR("ns"),
+                             .name = STR("p"),
+                             .uid = STR("u"),
+                             .node = STR("n1"),
+                             .phase = STR("Running"),
+                             .created = T0,
+                             .scheduled = T0,
+                             .started = T0,
+                             .finished = TIME_MIN,
+                             .deleted = TIME_MIN,
+                             .containers = containers,
+                             .containers_n = 2};
+    intake_pod(f.intake, &pod);
+    fleet_book(&f, 0, 1);
+    assert_int_equal(workload(&f, 0)->cpu_limit_mcpu, 4250);
+    fleet_close(&f);
+}
+
 static void containers_use_processors_and_have_limits(void **state)
 {
     (void)state;
@@ -671,6 +698,7 @@ int main(void)
         cmocka_unit_test(a_sum_says_nothing_where_its_processors_change),
         cmocka_unit_test(pods_request_the_most_at_a_time_and_daemons_stand_apart),
         cmocka_unit_test(taints_of_conditions_keep_nobody_away),
+        cmocka_unit_test(limits_of_an_object_count_as_well),
         cmocka_unit_test(containers_use_processors_and_have_limits),
         cmocka_unit_test(every_server_says_the_same_under_its_own_names),
         cmocka_unit_test(two_targets_that_scrape_one_pod_count_once),

@@ -87,6 +87,8 @@ static void on_pod(void *context, const struct kube_pod *pod)
                                : "",
                     STR_ARG(c->name));
         say_amounts(out, "wants", c->requests, c->requests_n);
+        if (c->cpu_limit_milli)
+            strbuf_addf(out, " cpu-limit:%lldm", (long long)c->cpu_limit_milli);
         strbuf_addc(out, ')');
     }
     for (size_t i = 0; i < pod->claims_n; i++)
@@ -222,7 +224,8 @@ static void a_pod_gives_its_life_requests_and_controller(void **state)
            "{\"kind\":\"Node\",\"name\":\"no\"},{\"kind\":\"Job\",\"name\":\"j\",\"controller\":"
            "true}],\"creationTimestamp\":\"2026-06-01T00:00:00Z\"},\"spec\":{\"nodeName\":\"n1\","
            "\"containers\":[{\"name\":\"main\",\"resources\":{\"limits\":{\"nvidia.com/gpu\":\"2\""
-           ",\"memory\":\"1Gi\"},\"requests\":{\"memory\":\"512Mi\"}}},{\"name\":\"log\"}],"
+           ",\"memory\":\"1Gi\",\"cpu\":\"1500m\"},\"requests\":{\"memory\":\"512Mi\","
+           "\"cpu\":1}}},{\"name\":\"log\"}],"
            "\"initContainers\":[{\"name\":\"warm\",\"resources\":{\"requests\":{"
            "\"nvidia.com/gpu\":\"1\"}}},{\"name\":\"proxy\",\"restartPolicy\":\"Always\"}]},"
            "\"status\":{\"phase\":\"Running\",\"startTime\":\"2026-06-01T00:00:20Z\","
@@ -231,7 +234,8 @@ static void a_pod_gives_its_life_requests_and_controller(void **state)
            "pod ml/a uid=u1 node=n1 phase=Running owner=Job/j created=2026-06-01T00:00:00Z "
            "scheduled=2026-06-01T00:00:10Z started=2026-06-01T00:00:20Z label:team=x "
            "annotation:note=y init warm( wants:nvidia.com/gpu=1000m) sidecar proxy() "
-           "main( wants:memory=536870912000m wants:nvidia.com/gpu=2000m) log()\n");
+           "main( wants:memory=536870912000m wants:cpu=1000m wants:nvidia.com/gpu=2000m "
+           "cpu-limit:1500m) log()\n");
 }
 
 #define ENDED(time) "{\"state\":{\"terminated\":{\"finishedAt\":\"2026-06-01T" time "Z\"}}}"

@@ -21,9 +21,9 @@ static struct kube_pod full_pod(void)
     static const struct kube_quantity requests[] = {{STR("nvidia.com/gpu"), 2000},
                                                     {STR("cpu"), 100}};
     static const struct kube_container containers[] = {
-        {STR("load"), true, false, NULL, 0},
-        {STR("proxy"), true, true, &requests[1], 1},
-        {STR("main"), false, false, requests, 2},
+        {STR("load"), true, false, NULL, 0, 0},
+        {STR("proxy"), true, true, &requests[1], 1, 0},
+        {STR("main"), false, false, requests, 2, 1500},
     };
     static const struct str claims[] = {STR("c1"), STR("c2")};
     return (struct kube_pod){
@@ -86,6 +86,8 @@ static void a_pod_comes_back_as_it_was(void **state)
     assert_int_equal(read_back.containers_n, 3);
     assert_true(read_back.containers[1].sidecar && !read_back.containers[2].init);
     assert_int_equal(read_back.containers[2].requests[0].milli, 2000);
+    assert_int_equal(read_back.containers[2].cpu_limit_milli, 1500);
+    assert_int_equal(read_back.containers[1].cpu_limit_milli, 0);
     assert_true(str_eq(read_back.claims[1], STR("c2")));
     assert_true(str_eq(read_back.owner_api, STR("batch/v1")));
     kube_record_pod(&again, &read_back);
