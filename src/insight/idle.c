@@ -176,6 +176,17 @@ struct idle_scan *idle_scan_new(const struct view *view, const struct idle_setti
     return scan;
 }
 
+void idle_scan_doubt_nodes(struct idle_scan *scan)
+{
+    for (size_t i = 0; i < scan->nodes_n; i++) {
+        struct idle_node *node = &scan->nodes[i];
+        if (node->verdict == VERDICT_IDLE)
+            node->verdict = VERDICT_UNKNOWN;
+        node->since.any = node->longest.any = false;
+        node->recent = (struct idle_recent){BADGE_UNKNOWN, 0};
+    }
+}
+
 void idle_scan_free(struct idle_scan *scan)
 {
     if (!scan)

@@ -146,6 +146,9 @@ struct idle_scan {
 struct idle_scan *idle_scan_new(const struct view *view, const struct idle_settings *settings,
                                 time_ms gap_ms);
 void idle_scan_free(struct idle_scan *scan); /* NULL is fine */
+/* Where only some of a node's GPUs are seen (store/lens.h): what is said of whole nodes is taken
+ * back, but that one of its GPUs is at work. */
+void idle_scan_doubt_nodes(struct idle_scan *scan);
 
 /* idle_since.c: of some devices of one node. */
 void idle_since_of(const struct view *view, const struct view_node *node,

@@ -84,7 +84,6 @@ const struct api_endpoint api_endpoints[] = {
         .takes = TAKES_WINDOW,
         .parameters = idle_parameters,
         .cached = true,
-        .unviewed = true,
         .write = api_idle,
     },
     {
@@ -94,7 +93,6 @@ const struct api_endpoint api_endpoints[] = {
         .takes = TAKES_WINDOW,
         .parameters = idle_parameters,
         .cached = true,
-        .unviewed = true,
         .write = api_idle_days,
     },
     {

@@ -150,12 +150,14 @@ static enum err scan_idle(struct api_call *call, bool as_days, struct strbuf *ou
                                    .limits = config->power_limits,
                                    .limits_n = config->power_limits_n,
                                    .prices = config->prices};
-    if (!api_text(call, "window").n)
+    if (!api_text(call, "window").n && !api_is_view(call)) /* through a lens rows are read for it */
         options.window = call->extent;
     if (code == ERR_OK)
         code = view_read(call->store, &options, &view, err);
     if (code == ERR_OK) {
         struct idle_scan *scan = idle_scan_new(view, &settings, config->settings.gap_ms);
+        if (api_is_view(call))
+            idle_scan_doubt_nodes(scan);
         struct idle_report report = {.scan = scan,
                                      .title = call->settings->title,
                                      .tz = call->tz,
@@ -202,7 +204,10 @@ enum err api_doctor(struct api_call *call, struct strbuf *out, struct error *err
         facts->list_prices =
             settings->has_sources && usd && !prices_configured(settings->config->prices);
         facts->settings_changed = settings->settings_changed;
-        if (!api_is_view(call)) {
+        if (api_is_view(call)) { /* hours of GPUs have gaps where others held them */
+            facts->states = NULL;
+            facts->states_n = 0;
+        } else {
             facts->price_problems = texts;
             facts->price_problems_n = problems_n;
         }

@@ -109,7 +109,6 @@ struct api_endpoint {
     unsigned takes;                         /* enum api_parameter_bit */
     const struct api_parameter *parameters; /* beside these; ends with a NULL name */
     bool cached;
-    bool unviewed; /* cannot be cut to a view: refused to those who have one */
     api_fn write;
     const char *content_type; /* NULL: application/json */
 };

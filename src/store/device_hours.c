@@ -9,6 +9,7 @@
 #include "store/block.h"
 #include "store/group.h"
 #include "store/internal.h"
+#include "store/lens_hours.h"
 #include "store/unpack.h"
 
 #define FORMAT 1
@@ -532,17 +533,51 @@ static enum err read_all(struct reading *reading, struct error *err)
     return unpack_all(&unpacking, err);
 }
 
+/* Through a lens: a copy of each hour, cut to what is seen of it. */
+struct through_lens {
+    struct lens_hours own;
+    store_device_hours_fn each;
+    void *context;
+    struct device_hour *seen;
+    size_t room;
+};
+
+static bool give_seen(void *context, const struct device_hour *hours, size_t n)
+{
+    struct through_lens *through = context;
+    size_t seen = 0;
+    mem_reserve(through->seen, seen, through->room, n);
+    for (size_t i = 0; i < n; i++) {
+        through->seen[seen] = hours[i];
+        seen += lens_hours_cut(&through->own, &through->seen[seen]);
+    }
+    return seen == 0 || through->each(through->context, through->seen, seen);
+}
+
+static enum err read_through_lens(struct reading *reading, struct error *err)
+{
+    struct through_lens through = {.each = reading->each, .context = reading->context};
+    enum err code = lens_hours_read(reading->store, reading->span, &through.own, err);
+    reading->each = give_seen;
+    reading->context = &through;
+    if (code == ERR_OK)
+        code = read_all(reading, err);
+    free(through.seen);
+    lens_hours_release(&through.own);
+    return code;
+}
+
 enum err store_read_device_hours(struct store *store, struct span span,
                                  enum device_hour_fields fields, store_device_hours_fn each,
                                  void *context, struct error *err)
 {
     struct reading reading = {store, store_span_with_keys(span), fields, each, context};
-    if (reading.span.from >= reading.span.to || store->lens)
+    if (reading.span.from >= reading.span.to)
         return ERR_OK;
     enum err code = store_read_begin(store, err);
     if (code)
         return code;
-    code = read_all(&reading, err);
+    code = store->lens ? read_through_lens(&reading, err) : read_all(&reading, err);
     store_read_end(store);
     return code;
 }

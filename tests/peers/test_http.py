@@ -638,6 +638,45 @@ def leak(body, names, money):
     return found[:5] + [m for m in money if m in text][:5]
 
 
+def idle_view(s, token, name, rows, is_mine):
+    """Of the idle scan a view has its own GPUs, what they did in hours that are its own alone, and nobody's money."""
+    everything = json.loads(s.ask("/api/v1/idle?days=3", token=ADMIN)[2])
+    status, _, body = s.ask("/api/v1/idle?days=3", token=token)
+    check(f"{name}: the idle scan is answered", status == 200, (status, body[:200]))
+    seen = json.loads(body)
+    hours = {}
+    for r in rows:
+        hours.setdefault((r["device"], r["hour"]), []).append(is_mine(r))
+    own = {device for (device, _), mine in hours.items() if any(mine)}
+    gpus = {d["gpu"]: d for d in seen["devices"]}
+    check(f"{name}: of its GPUs", gpus and set(gpus) <= own and set(gpus) < {d["gpu"] for d in everything["devices"]}, len(gpus))
+    check(f"{name}: without money", all(d["idle_since"] is None or d["idle_since"]["cost"] is None
+                                        for d in seen["devices"] + seen["nodes"]))
+    check(f"{name}: without verdicts and hosts of whole nodes",
+          all(n["verdict"] != "idle" and n["idle_since"] is None and all(d["network_bytes"] is None for d in n["days"])
+              for n in seen["nodes"]), seen["nodes"][:1])
+    same = other = 0
+    for d in everything["devices"]:
+        for i, day in enumerate(d["days"]):
+            mine = [all(m) for (device, hour), m in hours.items() if device == d["gpu"] and hour[:10] == day["day"]]
+            if d["gpu"] not in gpus:
+                continue
+            got = gpus[d["gpu"]]["days"][i]
+            if mine and all(mine):
+                same += 1
+                if (got["mean"], got["observed_ms"]) != (day["mean"], day["observed_ms"]):
+                    check(f"{name}: {d['gpu']} on {day['day']} is what it is", False, (got, day))
+            elif not any(mine):
+                other += 1
+                if got["observed_ms"] or any(v is not None for v in got["mean"].values()):
+                    check(f"{name}: {d['gpu']} on {day['day']} is not seen", False, got)
+    check(f"{name}: days that are its own are as everybody sees them", same > 0, same)
+    check(f"{name}: a picture of the same", {g["gpu"] for n in json.loads(s.ask("/api/v1/idle/days?days=3", token=token)[2])["nodes"]
+                                             for g in n["devices"]} == set(gpus))
+    nobody = json.loads(s.ask("/api/v1/idle?days=3", token=NOBODY)[2])
+    check(f"{name}: who has nothing sees nothing", nobody["devices"] == [] and nobody["nodes"] == [] and nobody["idle_floor"] == [])
+
+
 def views(peer, db, folder):
     path = os.path.join(folder, "access.yaml")
     with open(path, "w") as f:
@@ -709,6 +748,7 @@ def views(peer, db, folder):
                     if leaks < 6:
                         check(f"{name}: {q}", False, (status, found, body[:300]))
             check(f"{name}: {asked} questions over all routes name nobody else", leaks == 0, leaks)
+            idle_view(s, token, name, rows, is_mine)
             metrics_text = s.ask("/metrics", token=token)[2].decode()
             teams = set(re.findall(r'team="([^"]*)"', metrics_text))
             check(f"{name}: metrics have its teams only", teams == {r["owner"] for r in own}, teams)

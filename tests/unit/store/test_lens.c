@@ -20,6 +20,7 @@ struct lab {
     struct store *store;
     char path[64];
     size_t rows, node_hours, others, machines, workloads, namespaces, devices, notes, nodes;
+    size_t devices_seen; /* with what they did */
     money_t cost, booked;
     name_t mine;
 };
@@ -55,12 +56,16 @@ static void fill(struct lab *lab)
         struct row rows[] = {row_of(lab, h, "red", "rs", "GPU-0"),
                              row_of(lab, h, "blue", "bs", "GPU-1"),
                              row_of(lab, h, NULL, NULL, "GPU-2")};
-        for (size_t i = h < 12 ? 0 : 1; i < 3; i++) /* red is there for half of the day */
+        for (size_t i = h < 12 ? 0 : 1; i < 3; i++) { /* red is there for half of the day */
             mem_push(batch.rows, batch.rows_n, batch.rows_room, rows[i]);
+            if (h == 3 && i == 1) /* blue shares its GPU for an hour */
+                mem_push(batch.rows, batch.rows_n, batch.rows_room,
+                         row_of(lab, h, "green", "gs", "GPU-1"));
+        }
         struct node_hour hour = {.hour = H0 + h * HOUR_MS,
                                  .node = put(lab, "n"),
                                  .price = 3 * NANO,
-                                 .booked = (h < 12 ? 3 : 2) * NANO,
+                                 .booked = (h < 12 ? 3 : 2) * NANO + (h == 3) * NANO,
                                  .up_ms = HOUR_MS,
                                  .gpus = 3};
         mem_push(batch.node_hours, batch.node_hours_n, batch.node_hours_room, hour);
@@ -68,6 +73,7 @@ static void fill(struct lab *lab)
                                      .node = hour.node,
                                      .device = put(lab, "GPU-1"),
                                      .up_ms = HOUR_MS,
+                                     .covered_ms = HOUR_MS,
                                      .worked_until = TIME_MIN,
                                      .idle_from = TIME_MIN};
         mem_push(batch.device_hours, batch.device_hours_n, batch.device_hours_room, device);
@@ -137,8 +143,10 @@ static bool on_rows(void *context, const struct row_batch *batch)
 }
 static bool on_devices(void *context, const struct device_hour *hours, size_t n)
 {
-    (void)hours;
-    ((struct lab *)context)->devices += n;
+    struct lab *lab = context;
+    lab->devices += n;
+    for (size_t i = 0; i < n; i++)
+        lab->devices_seen += hours[i].covered_ms > 0;
     return true;
 }
 static bool on_nodes(void *context, const struct node_hour *hours, size_t n)
@@ -207,7 +215,8 @@ static void without_a_lens_everything_is_seen(void **state)
 {
     struct lab *lab = *state;
     read_all(lab);
-    assert_int_equal(lab->rows, 12 * 3 + 12 * 2);
+    assert_int_equal(lab->rows, 12 * 3 + 12 * 2 + 1);
+    assert_int_equal(lab->devices_seen, 24);
     assert_int_equal(lab->node_hours, 24);
     assert_int_equal(lab->notes, 1);
     assert_int_equal(lab->devices, 24);
@@ -250,6 +259,9 @@ static void a_namespace_sees_what_is_in_it(void **state)
     assert_int_equal(lab->others, 0);
     assert_int_equal(lab->workloads, 24);
     assert_int_equal(lab->namespaces, 24);
+    assert_int_equal(lab->devices, 24);      /* its GPU was up all day … */
+    assert_int_equal(lab->devices_seen, 23); /* … and for an hour others were on it, too */
+    assert_int_equal(lab->machines, 0);
     store_set_lens(lab->store, NULL);
     store_lens_release(&lens);
 }
