@@ -160,6 +160,10 @@ void auth_decide(const struct auth *auth, const struct auth_proof *proof, struct
     }
     if (auth->proxies_n && auth->proxy_header.n && is_proxy(auth, proof->peer))
         identity = proof->header(proof->connection, auth->proxy_header.p);
+    if (identity.n && memmem(identity.p, identity.n, ", ", 2)) {
+        *ret_why = "the proxy's header names several";
+        return;
+    }
     if (identity.n && (grant = by_name(auth, GRANT_PROXY, identity))) {
         give(grant, identity, ret);
         return;

@@ -62,7 +62,7 @@ struct auth_proof {
     struct str authorization;  /* the header */
     struct str peer;           /* numeric address */
     struct str certificate_cn; /* of a client certificate that was verified */
-    struct str (*header)(const void *connection, const char *name);
+    struct str (*header)(const void *connection, const char *name); /* several: joined by ", " */
     const void *connection;
 };
 /* The access that the proof gives. ret->scopes 0: none, and *ret_why says why ("no token",

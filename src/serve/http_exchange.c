@@ -181,11 +181,60 @@ static bool find_route(struct exchange *exchange)
     return false;
 }
 
+struct finding_header {
+    const char *name, *value;
+    size_t n;
+};
+
+static enum MHD_Result find_header(void *context, enum MHD_ValueKind kind, const char *name,
+                                   const char *value)
+{
+    struct finding_header *finding = context;
+    (void)kind;
+    if (strcasecmp(name, finding->name) == 0) {
+        finding->n++;
+        finding->value = value;
+    }
+    return MHD_YES;
+}
+
+static size_t count_header(struct MHD_Connection *connection, const char *name, const char **ret)
+{
+    struct finding_header finding = {.name = name};
+    MHD_get_connection_values(connection, MHD_HEADER_KIND, find_header, &finding);
+    *ret = finding.value;
+    return finding.n;
+}
+
+/* Several are told as HTTP joins them: who reads only one may read another one than the proxy. */
 static struct str header_of(const void *connection, const char *name)
 {
-    const char *value =
-        MHD_lookup_connection_value((struct MHD_Connection *)connection, MHD_HEADER_KIND, name);
-    return value ? str_of(value) : STR_NONE;
+    const char *value = NULL;
+    size_t n = count_header((struct MHD_Connection *)connection, name, &value);
+    return n > 1 ? STR(", ") : value ? str_of(value) : STR_NONE;
+}
+
+/* What decides who asks whom, and where a request ends, is said once: another program on the way
+ * may have read the other one. */
+static bool is_said_once(struct exchange *exchange)
+{
+    static const char *const names[] = {"Host", "Authorization", "Content-Length",
+                                        "Transfer-Encoding"};
+    const char *value, *length = NULL;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        size_t n = count_header(exchange->connection, names[i], &value);
+        bool both = i == 3 && n && length;
+        length = i == 2 ? value : length;
+        if (n < 2 && !both)
+            continue;
+        exchange->refused = "a header that may stand only once stands twice";
+        refuse(exchange, 400, "bad_request",
+               both ? "Content-Length and Transfer-Encoding exclude each other"
+                    : "a header that may stand only once stands twice",
+               NULL);
+        return false;
+    }
+    return true;
 }
 
 static bool may(struct exchange *exchange)
@@ -318,7 +367,8 @@ static enum MHD_Result begin(struct exchange *exchange)
 {
     if (!read_query(exchange))
         refuse(exchange, 400, "bad_request", "too many parameters, or one with a NUL byte", NULL);
-    else if (host_is_fine(exchange) && find_route(exchange) && may(exchange) && body_fits(exchange))
+    else if (is_said_once(exchange) && host_is_fine(exchange) && find_route(exchange) &&
+             may(exchange) && body_fits(exchange))
         link_expect(exchange->server, exchange->connection, exchange->server->limits.body_ms);
     if (exchange->state == EXCHANGE_DONE && announces_body(exchange))
         return exchange_respond(exchange);

@@ -587,6 +587,22 @@ def scopes(peer, db, folder):
             status = s.ask("/api/v1/report", headers={"X-Forwarded-User": "anna"})[0]
             check(f"a proxy's name from {addresses}: {wanted}", status == wanted, status)
             check(f"another name from {addresses}: 401", s.ask("/api/v1/report", headers={"X-Forwarded-User": "bob"})[0] == 401)
+    with open(proxy, "w") as f:
+        f.write("access: {proxy: {addresses: [127.0.0.0/8], header: X-User, users: [{name: '*@example.com', scopes: [read]}]}}\n")
+    with serving(peer, db, config=proxy) as s:
+        host, user = b"Host: 127.0.0.1\r\n", b"X-User: a@example.com\r\n"
+        for name, head, wanted in [
+            ("a proxy's name", host + user, b"200"),
+            ("a name that a client sent before the proxy's", host + user + b"X-User: evil\r\n", b"401"),
+            ("or after it", host + b"x-user: evil\r\n" + user, b"401"),
+            ("or joined to it", host + b"X-User: evil, a@example.com\r\n", b"401"),
+            ("two Hosts", host + b"Host: evil.example\r\n" + user, b"400"),
+            ("two Authorizations", host + b"Authorization: Bearer a\r\nAuthorization: Bearer b\r\n", b"400"),
+            ("two lengths", host + user + b"Content-Length: 0\r\nContent-Length: 0\r\n", b"400"),
+            ("a length and chunks", host + user + b"Content-Length: 0\r\nTransfer-Encoding: chunked\r\n", b"400"),
+        ]:
+            got = s.raw(b"GET /api/v1/meta HTTP/1.1\r\n" + head + b"Connection: close\r\n\r\n")
+            check(f"{name}: {wanted.decode()}", got.split()[1:2] == [wanted], got[:100])
     for text, word in [("access: {tokens: [{name: a, hash: md5:1}]}", "sha256"), ("access: {tokns: []}", "did you mean"),
                        ("access: {tokens: [{name: a, hash: 'sha256:" + "0" * 64 + "', scopes: [all]}]}", "no scope"),
                        ("access: {tokens: [{name: a, hash: 'sha256:" + "0" * 64 + "', teams: []}]}", "list of names"),
