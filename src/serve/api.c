@@ -101,7 +101,7 @@ static void close_store(struct api_worker *worker)
     worker->names = NULL;
 }
 
-static void *worker_new(void *context)
+void *api_worker_new(void *context)
 {
     struct api_worker *worker = mem_zalloc(1, sizeof *worker);
     worker->api = context;
@@ -109,7 +109,7 @@ static void *worker_new(void *context)
     return worker;
 }
 
-static void worker_free(void *context)
+void api_worker_free(void *context)
 {
     struct api_worker *worker = context;
     close_store(worker);
@@ -117,7 +117,7 @@ static void worker_free(void *context)
     free(worker);
 }
 
-static void worker_interrupt(void *context)
+void api_worker_interrupt(void *context)
 {
     struct api_worker *worker = context;
     pthread_mutex_lock(&worker->lock);
@@ -136,7 +136,7 @@ void api_touch(struct api *api)
     pthread_mutex_unlock(&api->watch_lock);
 }
 
-static uint64_t generation_now(struct api *api)
+uint64_t api_generation(struct api *api)
 {
     struct error none = {0};
     pthread_mutex_lock(&api->watch_lock);
@@ -254,21 +254,13 @@ static void compute(struct api_call *call, const struct api_endpoint *endpoint, 
     give_cached(answer, cache_put(call->api->cache, key, &out, &packed));
 }
 
-/* The handler of every endpoint. */
-struct binding {
-    struct api *api;
-    const struct api_endpoint *endpoint;
-};
-
-static void handle(void *context, const struct http_request *request, struct http_answer *answer)
+static void answer_with(struct api *api, const struct api_endpoint *endpoint,
+                        const struct http_request *request, struct http_answer *answer)
 {
-    const struct binding *binding = context;
-    struct api *api = binding->api;
-    const struct api_endpoint *endpoint = binding->endpoint;
     struct api_call call = {.api = api, .request = request, .answer = answer, .now = clock_now()};
     if (endpoint->content_type)
         answer->content_type = endpoint->content_type;
-    call.generation = generation_now(api);
+    call.generation = api_generation(api);
     struct strbuf key = {0};
     struct cached *cached = NULL;
     if (endpoint->cached) {
@@ -284,6 +276,28 @@ static void handle(void *context, const struct http_request *request, struct htt
         pthread_rwlock_unlock(&api->settings_lock);
     }
     strbuf_release(&key);
+}
+
+/* The handler of every endpoint. */
+struct binding {
+    struct api *api;
+    const struct api_endpoint *endpoint;
+};
+
+static void handle(void *context, const struct http_request *request, struct http_answer *answer)
+{
+    const struct binding *binding = context;
+    answer_with(binding->api, binding->endpoint, request, answer);
+}
+
+void api_answer(struct api *api, const char *pattern, const struct http_request *request,
+                struct http_answer *answer)
+{
+    size_t i = 0;
+    while (i < api_endpoints_n && strcmp(api_endpoints[i].pattern, pattern) != 0)
+        i++;
+    invariant(i < api_endpoints_n);
+    answer_with(api, &api_endpoints[i], request, answer);
 }
 
 /* ---- life ---- */
@@ -325,6 +339,7 @@ void api_free(struct api *api)
 {
     if (!api)
         return;
+    api_ahead_stop(api);
     cache_free(api->cache);
     metrics_ledger_free(api->metrics);
     gpu_books_free(api->gpu_books);
@@ -354,9 +369,9 @@ void api_prepare(struct api *api, struct http_options *options)
         api->on_request = options->on_request;
         api->on_request_context = options->context;
     }
-    options->worker_new = worker_new;
-    options->worker_free = worker_free;
-    options->worker_interrupt = worker_interrupt;
+    options->worker_new = api_worker_new;
+    options->worker_free = api_worker_free;
+    options->worker_interrupt = api_worker_interrupt;
     options->on_request = api_count_request;
     options->context = api;
 }

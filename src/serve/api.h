@@ -97,6 +97,12 @@ void api_count_routes(struct api *api, const struct http_server *server);
 
 /* Other settings from now on; returns when nobody uses the old ones any more. */
 void api_configure(struct api *api, const struct api_settings *settings);
+/* From here on what the page asks first is answered before it asks, on a thread of its own: now,
+ * and when the ledger or the hour has changed. Once; after signals are blocked. Where no thread is
+ * to be had nothing happens. The stop comes before what the callbacks stand on goes; api_free does
+ * it too. */
+void api_ahead_start(struct api *api);
+void api_ahead_stop(struct api *api);
 /* The ledger has changed (after a commit). Changes that other processes make are seen without. */
 void api_touch(struct api *api);
 

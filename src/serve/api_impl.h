@@ -55,6 +55,7 @@ struct api {
     atomic_ullong refused; /* requests without access */
     void *bindings;
     struct metrics_ledger *metrics;
+    struct api_ahead *ahead; /* NULL: not started */
     struct gpu_books *gpu_books;
     struct strbuf openapi, openapi_gzip;
     time_ms began;
@@ -171,11 +172,25 @@ void openapi_document(struct strbuf *out);
 /* api_params.c: the common parameters that the endpoint takes, into the call. */
 enum err api_read_parameters(struct api_call *call, const struct api_endpoint *endpoint,
                              struct error *err);
+/* api_ahead.c: any thread; 0 where it was not started. */
+struct api_ahead_counts {
+    uint64_t made, dropped, spent_us;
+};
+void api_ahead_counts(const struct api *api, struct api_ahead_counts *ret);
 /* api_counts.c */
 extern const int64_t api_bucket_us[API_BUCKETS - 1];
 void api_count_request(void *api, const struct http_event *event);
 
 /* api.c */
+/* What endpoints are asked with beside a request: workers of the server, and of api_ahead.c. */
+void *api_worker_new(void *api);
+void api_worker_free(void *worker);
+void api_worker_interrupt(void *worker); /* any thread; for good */
+/* How many states of the ledger were noticed up to now. */
+uint64_t api_generation(struct api *api);
+/* The answer of the endpoint with that pattern; the request has a worker. */
+void api_answer(struct api *api, const char *pattern, const struct http_request *request,
+                struct http_answer *answer);
 enum err api_open_store(struct api *api, struct store **ret, struct api_names **ret_names,
                         struct error *err);
 void api_names_release(struct api_names *names);

@@ -255,6 +255,19 @@ static void write_durations(struct api *api, struct metrics_text *text)
     }
 }
 
+static void write_ahead(struct api *api, struct metrics_text *text)
+{
+    struct api_ahead_counts ahead;
+    api_ahead_counts(api, &ahead);
+    one(text, "gputally_ahead_answers_total", METRIC_COUNTER,
+        "Answers that were made before the page asked for them.", (int64_t)ahead.made);
+    one(text, "gputally_ahead_dropped_total", METRIC_COUNTER,
+        "Rounds of these that a change of the ledger ended early.", (int64_t)ahead.dropped);
+    metrics_begin(text, "gputally_ahead_seconds_total", METRIC_COUNTER, "Time that they took.");
+    metrics_sample(text, "");
+    metrics_nano(text, (wide_t)ahead.spent_us * NANO_OF_US);
+}
+
 static void write_server(struct api *api, const struct http_server *server,
                          struct metrics_text *text)
 {
@@ -279,6 +292,7 @@ static void write_server(struct api *api, const struct http_server *server,
         (int64_t)cache.misses);
     one(text, "gputally_cache_bytes", METRIC_GAUGE, "Memory of the answers in it.",
         (int64_t)cache.bytes);
+    write_ahead(api, text);
 }
 
 enum err api_metrics(struct api_call *call, struct strbuf *out, struct error *err)

@@ -70,6 +70,8 @@ static void say_ready(struct service *service)
 static void stop(struct service *service)
 {
     service_stop_alerter(service);
+    if (service->api)
+        api_ahead_stop(service->api);
     pthread_rwlock_wrlock(&service->lock);
     struct collector *collector = service->collector;
     service->collector = NULL;
@@ -185,6 +187,7 @@ enum err service_run(const struct service_options *options, struct error *err)
     if (!code) {
         service_start_alerter(&service);
         say_ready(&service);
+        api_ahead_start(service.api);
         wait_for_end(&service, &set);
     }
     stop(&service);

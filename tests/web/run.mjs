@@ -58,6 +58,7 @@ async function all() {
     }
     await test("file: explanations are in it, and what is not has its command", () => explained(file, findings));
     await test("file: --filter narrows every view, and the page says how", () => narrowed(filtered, findings, idle));
+    await test("served: what the overview asks first has been answered before", () => ahead(served));
     await test("served: scripts and styles come from the server only, and windows are asked for", () => windows(served));
     await test("served: the page asks for the token that the server wants", tokens);
     await test("states: empty, failed and slow are said", () => states(served));
@@ -387,6 +388,26 @@ async function csv(url, report) {
     const research = lines.find((l) => l.startsWith("research,")).split(",");
     check("and the cost", Math.abs(Number(research[2]) - Number(report.rows.find((r) => r.team === "research").cost)) < 0.005, research);
     await page.context().close();
+}
+
+/** The questions of the page and those that the service answers ahead are the same, letter by letter. */
+async function ahead(url) {
+    const figure = async (name) => Number(new RegExp(`^${name} (\\S+)`, "m").exec(await (await fetch(url + "metrics")).text())?.[1]);
+    for (let tries = 0; tries < 100 && (await figure("gputally_ahead_answers_total")) < 7; tries++)
+        await new Promise((done) => setTimeout(done, 100));
+    same("answers made ahead", await figure("gputally_ahead_answers_total"), 7);
+    for (const hash of ["#/overview", "#/overview?window=30d"]) {
+        const page = await room.page();
+        const asked = [];
+        page.on("request", (r) => /\/api\/v1\/(report|findings)/.test(r.url()) && asked.push(r.url()));
+        const hits = await figure("gputally_cache_hits_total"), misses = await figure("gputally_cache_misses_total");
+        await open(page, url + hash);
+        const before = asked.filter((path) => path.includes("%2C")).length; // the time before: of two moments
+        same(`${hash}: a report by team and by day, findings`, asked.length - before, 3);
+        check(`${hash}: kept answers`, (await figure("gputally_cache_hits_total")) - hits >= 3, asked.join(" "));
+        check(`${hash}: others`, (await figure("gputally_cache_misses_total")) - misses <= before, asked.join(" "));
+        await page.context().close();
+    }
 }
 
 async function windows(url) {
