@@ -4,7 +4,8 @@
  *     LIST ────┴──> WATCH ── ended ──> WATCH from the last version
  *      │ failed      │ failed: pause, WATCH again; failed too often: LIST
  *      pause         │
- *      403, 404: told once, tried again every ten minutes
+ *      403, 404: paused like a failure; where it stays so, told once and tried again every ten
+ * minutes
  *
  * A list is a consistent picture of one moment however many pages it takes; where it takes so long
  * that the server forgets that moment (410), it begins anew. The version of the list is where the
@@ -21,6 +22,7 @@
 #define SHORT_WATCH_MS 1000             /* a watch that ends sooner and told nothing has failed */
 #define WATCH_FAILURES_MAX 6            /* in a row; then the list is asked again */
 #define DOUBTS_MAX 2                    /* … where the server may mean the version */
+#define REFUSALS_MAX 6 /* in a row; then it is meant: a server that just started refuses all */
 #define PAGE_BYTES_MAX ((uint64_t)1 << 30)
 
 static struct str cluster_of(const struct kube_follower *f)
@@ -457,8 +459,10 @@ static enum err watch(struct kube_follower *f, struct http_answer *answer, struc
     if (e == ERR_OK && f->events_now == 0 && clock_monotonic() - began < SHORT_WATCH_MS)
         return error_set(err, ERR_PROTOCOL, "the watch of %s ends as soon as it begins",
                          f->resource->plural);
-    if (e == ERR_OK)
+    if (e == ERR_OK) {
+        f->failures = 0;
         seen(f, true);
+    }
     return e;
 }
 
@@ -499,8 +503,9 @@ static bool wait_out_failure(struct kube_follower *f, const struct http_answer *
     time_ms pause = kube_backoff(f->watch->options.backoff_ms, f->failures, &f->random);
     if (answer->retry_after_ms > pause)
         pause = answer->retry_after_ms + pause / 4;
-    bool doubtful = answer->status == 504 || (answer->status >= 400 && answer->status < 500 &&
-                                              answer->status != 429 && answer->status != 401);
+    bool doubtful = answer->status == 504 ||
+                    (answer->status >= 400 && answer->status < 500 && answer->status != 429 &&
+                     answer->status != 401 && answer->status != 403);
     if ((doubtful && f->failures >= DOUBTS_MAX) || f->failures >= WATCH_FAILURES_MAX)
         f->version[0] = '\0';
     return kube_pause(f->watch, pause);
@@ -524,13 +529,14 @@ static bool step(struct kube_follower *f)
     }
     if (kube_stopped(f->watch) || e == ERR_STOPPED)
         return false;
+    bool refused = answer.status == 403 || answer.status == 404 || e == ERR_NOT_FOUND;
+    f->refusals = refused ? f->refusals + 1 : 0;
     if (e == ERR_OK)
         return true;
-    bool refused = answer.status == 403 || answer.status == 404 || e == ERR_NOT_FOUND;
-    if (refused && answer.status != 200)
+    if (f->refusals >= REFUSALS_MAX) {
+        answer.status = answer.status == 403 ? 403 : 404;
         return wait_out_refusal(f, &answer);
-    if (refused)
-        return wait_out_refusal(f, &(struct http_answer){.status = 404});
+    }
     if (has_gone(&answer) && !was_listing) {
         f->version[0] = '\0';
         return true; /* what happened meanwhile only a list tells */

@@ -60,6 +60,16 @@ bool kube_history_listing(struct kube_history *history);
 bool kube_history_has_owner(struct kube_history *history, struct str cluster, struct str namespace,
                             struct str kind, struct str name, struct str uid);
 
+/* A controller that an object names; texts live during the call. */
+struct kube_controller {
+    struct str namespace, api, kind, name, uid;
+};
+/* Those that the pods, replica sets, jobs and controllers of a cluster name, known or not, each as
+ * often as it is named. want may call the history. */
+void kube_history_controllers(struct kube_history *history, struct str cluster,
+                              void (*want)(void *context, const struct kube_controller *controller),
+                              void *context);
+
 struct kube_history_size {
     size_t nodes, pods, objects, versions, bytes;
 };

@@ -267,6 +267,70 @@ static void deliver_quota(struct delivery *d, const struct kube_object *object)
         read_version(d, &object->versions[version_at(object, d->hours.to)], &sink);
 }
 
+/* ------------------------------------------------------------------ controllers */
+
+struct naming {
+    struct arena arena;
+    struct kube_controller controller;
+};
+
+static void keep_controller(struct naming *n, const struct kube_controller *c)
+{
+    n->controller = (struct kube_controller){
+        str_keep(&n->arena, c->namespace), str_keep(&n->arena, c->api),
+        str_keep(&n->arena, c->kind), str_keep(&n->arena, c->name), str_keep(&n->arena, c->uid)};
+}
+
+static void pod_names(void *context, const struct kube_pod *pod)
+{
+    keep_controller(context,
+                    &(struct kube_controller){pod->namespace, pod->owner_api, pod->owner_kind,
+                                              pod->owner_name, pod->owner_uid});
+}
+
+static void owner_names(void *context, const struct kube_owner *owner)
+{
+    keep_controller(context,
+                    &(struct kube_controller){owner->namespace, owner->owner_api, owner->owner_kind,
+                                              owner->owner_name, owner->owner_uid});
+}
+
+/* The controller of an object; of none, or of another cluster's: its kind is empty. */
+static void name_controller(struct kube_history *h, const struct kube_object *object,
+                            struct str cluster, struct naming *n)
+{
+    const struct kube_log *log = &h->logs[object->log];
+    const struct kube_version *version = &object->versions[object->n - 1];
+    struct kube_sink sink = {.context = n, .pod = pod_names, .owner = owner_names};
+    bool has = log->kind == KUBE_KIND_POD || log->kind == KUBE_KIND_REPLICASET ||
+               log->kind == KUBE_KIND_JOB || log->kind == KUBE_KIND_OWNER;
+    n->controller = (struct kube_controller){.kind = STR_NONE};
+    if (has && str_eq(str_of(log->cluster), cluster))
+        kube_record_object(log->kind, (struct str){version->bytes, version->n}, &n->arena, &sink,
+                           NULL);
+}
+
+void kube_history_controllers(struct kube_history *h, struct str cluster,
+                              void (*want)(void *context, const struct kube_controller *controller),
+                              void *context)
+{
+    struct naming n = {.controller = {.kind = STR_NONE}};
+    bool more = true;
+    for (size_t i = 0; more; i++) {
+        arena_clear(&n.arena);
+        pthread_mutex_lock(&h->lock);
+        more = i < h->objects_n;
+        if (more)
+            name_controller(h, &h->objects[i], cluster, &n);
+        pthread_mutex_unlock(&h->lock);
+        if (more && n.controller.kind.n)
+            want(context, &n.controller);
+    }
+    arena_release(&n.arena);
+}
+
+/* ------------------------------------------------------------------ all of it */
+
 /* The times at which nodes and pods of a cluster both were observed. */
 static void deliver_observed(struct delivery *d, const struct kube_log *nodes)
 {

@@ -331,6 +331,14 @@ enum err kube_log_sync(struct kube_log *log, struct error *err)
     return e;
 }
 
+void kube_log_look(struct kube_log *log)
+{
+    pthread_mutex_lock(&log->lock);
+    if (log->waiting.n && clock_monotonic() - log->synced >= KUBE_LOG_SYNC_MS)
+        flush(log, NULL);
+    pthread_mutex_unlock(&log->lock);
+}
+
 /* ------------------------------------------------------------------ life */
 
 static enum err take_lock(struct kube_log *log, struct error *err)

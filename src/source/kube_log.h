@@ -9,8 +9,9 @@
  * zstd unpacked: (length, 4 bytes; record of wire/kube_record.h) again and again
  *
  * A torn tail is cut when the log is opened; a damaged block ends its file, and the next file's
- * snapshot says what holds from there on. Records are written at the latest KUBE_LOG_SYNC_MS after
- * they came: what a crash takes of them the next list tells again, but for the exact moment.
+ * snapshot says what holds from there on. Records are written and synced at the latest
+ * KUBE_LOG_SYNC_MS after they came, where kube_log_look() is called as often: what a crash takes of
+ * them the next list tells again, but for the exact moment.
  *
  * Where the disk refuses (full, read-only), records wait in memory, up to KUBE_LOG_WAITING_MAX; if
  * they get more, they are dropped and a new file begins as soon as that is possible. Thread-safe.
@@ -21,7 +22,7 @@
 #include "source/kube_history.h"
 
 #define KUBE_LOG_FILE_MS HOUR_MS
-#define KUBE_LOG_SYNC_MS ((time_ms)10 * 1000)
+#define KUBE_LOG_SYNC_MS ((time_ms)2 * 1000)
 #define KUBE_LOG_BLOCK_BYTES ((size_t)1 << 20)
 #define KUBE_LOG_BLOCK_MAX ((uint32_t)64 << 20) /* bytes of a block that is believed */
 #define KUBE_LOG_WAITING_MAX ((size_t)32 << 20)
@@ -36,6 +37,8 @@ void kube_log_close(struct kube_log *log); /* writes what waits; NULL is fine */
 /* Keep a record that the history has. ERR_IO: it waits. */
 enum err kube_log_append(struct kube_log *log, time_ms t, struct str record, struct error *err);
 enum err kube_log_sync(struct kube_log *log, struct error *err);
+/* Time has passed: writes what has waited for KUBE_LOG_SYNC_MS. A failure is in the stats. */
+void kube_log_look(struct kube_log *log);
 /* No hour before t will be booked again: files that are needed for those only go. */
 void kube_log_release(struct kube_log *log, time_ms t);
 

@@ -15,7 +15,7 @@
 #define IDLE_MS 1000   /* between looks at the clock */
 #define ANSWER_MAX ((size_t)4 << 20)
 #define KINDS_MAX 4096    /* that are remembered */
-#define OWNER_TRIES_MAX 5 /* of one question, where the API cannot be reached */
+#define OWNER_TRIES_MAX 5 /* of one question, where the API cannot be reached or refuses */
 
 /* A kind of a group and version: how it is asked for. */
 struct owner_kind {
@@ -31,6 +31,7 @@ struct keeper {
     uint64_t generation, random;
     struct owner_kind *kinds;
     size_t kinds_n, kinds_room;
+    bool unreachable; /* the last question had no answer */
 };
 
 static struct idkey hash_of(const struct kube_watch *watch, const struct str *parts, size_t n)
@@ -113,6 +114,16 @@ static void release_wish(struct kube_owner_wish *wish)
     free(wish->uid);
 }
 
+static void want(void *context, const struct kube_controller *c)
+{
+    kube_want_owner(context, c->namespace, c->api, c->kind, c->name, c->uid);
+}
+
+void kube_owners_resume(struct kube_watch *watch)
+{
+    kube_history_controllers(watch->options.history, str_of(watch->cluster), want, watch);
+}
+
 void kube_owners_release(struct kube_watch *watch)
 {
     for (size_t i = watch->wishes_at; i < watch->wishes_n; i++)
@@ -133,6 +144,19 @@ static bool next_wish(struct kube_watch *watch, struct kube_owner_wish *ret)
         watch->wishes_at = watch->wishes_n = 0;
     pthread_mutex_unlock(&watch->lock);
     return any;
+}
+
+/* A wish that the API did not answer: again, after the others. Taken from the caller. */
+static void put_back(struct kube_watch *watch, struct kube_owner_wish *wish)
+{
+    pthread_mutex_lock(&watch->lock);
+    watch->owners_asked--;
+    bool room = watch->wishes_n - watch->wishes_at < KUBE_OWNER_QUEUE_MAX;
+    if (room)
+        mem_push(watch->wishes, watch->wishes_n, watch->wishes_room, *wish);
+    pthread_mutex_unlock(&watch->lock);
+    if (!room)
+        release_wish(wish);
 }
 
 /* ------------------------------------------------------------------ asking */
@@ -171,12 +195,17 @@ static enum err connect_keeper(struct keeper *k, struct error *err)
     return ERR_OK;
 }
 
-/* A document of the API; tried again where the API cannot be reached. */
-static enum err ask(struct keeper *k, const char *path, const char *accept, struct strbuf *body,
+struct question {
+    const char *path, *accept;
+    bool may_come; /* 404 is no answer yet: a server that has just started lacks groups */
+};
+
+/* A document of the API; tried again where the API cannot be reached, or refuses. */
+static enum err ask(struct keeper *k, const struct question *question, struct strbuf *body,
                     struct http_answer *answer, struct error *err)
 {
-    const char *headers[] = {accept};
-    struct http_request request = {.path = path,
+    const char *headers[] = {question->accept};
+    struct http_request request = {.path = question->path,
                                    .headers = headers,
                                    .headers_n = 1,
                                    .begin = begin,
@@ -188,8 +217,9 @@ static enum err ask(struct keeper *k, const char *path, const char *accept, stru
         e = connect_keeper(k, err);
         if (e == ERR_OK)
             e = http_ask(k->client, &request, answer, err);
-        bool unknown = answer->status == 403 || answer->status == 404;
-        if (e == ERR_OK || unknown || tries == OWNER_TRIES_MAX || kube_stopped(k->watch))
+        k->unreachable = e != ERR_OK && answer->status != 403 && answer->status != 404;
+        if (e == ERR_OK || (answer->status == 404 && !question->may_come) ||
+            tries == OWNER_TRIES_MAX || kube_stopped(k->watch))
             return e;
         if (answer->status == 401)
             kube_access_refused(k->watch->access);
@@ -244,13 +274,14 @@ static struct owner_kind *find_kind(struct keeper *k, const struct kube_owner_wi
     struct http_answer answer;
     struct error err;
     add_api_path(&path, kind->api);
-    enum err e = ask(k, path.text, KUBE_WHOLE, &body, &answer, &err);
+    const struct question question = {path.text, KUBE_WHOLE, true};
+    enum err e = ask(k, &question, &body, &answer, &err);
     if (e == ERR_OK)
         e = kube_resource_find(strbuf_str(&body), str_of(kind->kind), &plural, &kind->namespaced,
                                &err);
     if (e == ERR_OK && is_plain(strbuf_str(&plural)))
         kind->plural = str_dup(strbuf_str(&plural));
-    else if (!kube_stopped(k->watch))
+    else if (!k->unreachable)
         refuse(k, kind, &answer);
     strbuf_release(&path);
     strbuf_release(&body);
@@ -309,7 +340,8 @@ static void fulfil(struct keeper *k, const struct kube_owner_wish *wish)
     if (kind->namespaced)
         strbuf_addf(&path, "/namespaces/%s", wish->namespace);
     strbuf_addf(&path, "/%s/%s", kind->plural, wish->name);
-    enum err e = ask(k, path.text, KUBE_METADATA_ONE, &body, &answer, &err);
+    const struct question question = {path.text, KUBE_METADATA_ONE, false};
+    enum err e = ask(k, &question, &body, &answer, &err);
     if (e == ERR_OK)
         read_answer(k, wish, strbuf_str(&body));
     else if (answer.status == 403)
@@ -322,14 +354,23 @@ void *kube_keep(void *context)
 {
     struct kube_watch *watch = context;
     struct keeper k = {.watch = watch, .random = watch->seed};
+    time_ms looked = clock_monotonic();
     while (!kube_stopped(watch)) {
         struct kube_owner_wish wish;
         bool any = next_wish(watch, &wish);
         if (any) {
+            k.unreachable = false;
             fulfil(&k, &wish);
-            release_wish(&wish);
+            if (k.unreachable)
+                put_back(watch, &wish);
+            else
+                release_wish(&wish);
         }
         kube_pause(watch, any ? ASK_PAUSE_MS : IDLE_MS);
+        if (watch->sink.look && clock_monotonic() - looked >= IDLE_MS) {
+            watch->sink.look(watch->sink.context);
+            looked = clock_monotonic();
+        }
     }
     for (size_t i = 0; i < k.kinds_n; i++) {
         free(k.kinds[i].api);

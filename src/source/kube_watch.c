@@ -166,6 +166,7 @@ enum err kube_watch_start(const struct kube_watch_options *options, struct kube_
 {
     struct kube_watch *watch = new_watch(options);
     enum err e = ERR_OK;
+    kube_owners_resume(watch);
     for (size_t i = 0; e == ERR_OK && i < kube_resources_n; i++) {
         struct kube_follower *follower = &watch->followers[i];
         follower->started = pthread_create(&follower->thread, NULL, kube_follow, follower) == 0;

@@ -49,7 +49,7 @@ struct kube_follower {
     bool started;
     struct kube_resource_status status;
     uint64_t random;
-    int failures; /* in a row */
+    int failures, refusals; /* in a row; refusals: 403 and 404 */
 
     struct http_site *list_site, *watch_site;
     struct http_client *watch_client;
@@ -134,6 +134,8 @@ void *kube_follow(void *follower);
 /* A controller was named: it is asked for, where it is not known. Takes the lock. */
 void kube_want_owner(struct kube_watch *watch, struct str namespace, struct str api,
                      struct str kind, struct str name, struct str uid);
+/* What was still to be asked when the history was written. Before the threads start. */
+void kube_owners_resume(struct kube_watch *watch);
 void *kube_keep(void *watch);
 void kube_owners_release(struct kube_watch *watch);
 

@@ -292,7 +292,7 @@ static int follow(int argc, char **argv)
     struct kube_watch *watch;
     struct error err;
     struct kube_access_options login = {.kubeconfig = argv[1], .allow_exec = argc > 7};
-    struct kube_watch_sink sink = {NULL, on_record, on_note, on_targets};
+    struct kube_watch_sink sink = {.record = on_record, .note = on_note, .targets = on_targets};
     if (kube_access_new(&login, &access, &err) != ERR_OK) {
         printf("error %s\n", err.text);
         return 1;

@@ -101,6 +101,37 @@ static void seen(struct kube_history *history, time_ms t)
     tell(history, KUBE_ACT_SEEN, KUBE_KIND_POD, t);
 }
 
+static void count_controller(void *context, const struct kube_controller *c)
+{
+    int *found = context;
+    if (str_eq(c->namespace, STR("ns")) && str_eq(c->api, STR("ray.io/v1")) &&
+        str_eq(c->kind, STR("RayCluster")) && str_eq(c->name, STR("r")) &&
+        str_eq(c->uid, STR("ru")))
+        ++*found;
+    else
+        *found = 100;
+}
+
+/* What a service that was killed had not asked yet. */
+static void the_controllers_that_pods_name_are_known_after_the_pods(void **state)
+{
+    struct kube_history *history = kube_history_new();
+    struct kube_pod pods[] = {pod_of("a", "ua"), pod_of("bare", "ub")};
+    int found = 0;
+    (void)state;
+    pods[0].owner_api = STR("ray.io/v1");
+    pods[0].owner_kind = STR("RayCluster");
+    pods[0].owner_name = STR("r");
+    pods[0].owner_uid = STR("ru");
+    tell_lists(history, AT(0), pods, 2);
+    tell_pod(history, KUBE_ACT_DELETED, AT(1), &pods[0]);
+    kube_history_controllers(history, CLUSTER, count_controller, &found);
+    assert_int_equal(found, 1);
+    kube_history_controllers(history, STR("west"), count_controller, &found);
+    assert_int_equal(found, 1);
+    kube_history_free(history);
+}
+
 struct slice {
     struct settings settings;
     struct names *names;
@@ -488,6 +519,7 @@ static void a_pod_has_the_device_that_its_claim_had_in_its_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_controllers_that_pods_name_are_known_after_the_pods),
         cmocka_unit_test(a_pod_that_a_watch_saw_go_ends_at_that_moment),
         cmocka_unit_test(a_pod_that_went_while_nobody_looked_ends_at_the_list_that_lacks_it),
         cmocka_unit_test(an_unknown_start_is_the_last_observation_that_lacks_the_pod),

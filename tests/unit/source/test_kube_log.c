@@ -99,6 +99,13 @@ static void sync_log(struct place *place)
     assert_int_equal(kube_log_sync(place->log, &err), ERR_OK);
 }
 
+static uint64_t bytes_of(const struct place *place)
+{
+    struct kube_log_stats stats;
+    kube_log_stats(place->log, &stats);
+    return stats.bytes;
+}
+
 /* The path of its only file. */
 static void file_of(const struct place *place, char *ret, size_t room)
 {
@@ -124,6 +131,21 @@ static void what_was_appended_comes_back(void **state)
     assert_true(kube_history_extent(place->history, &extent));
     assert_int_equal(extent.from, T0);
     assert_int_equal(extent.to, T0 + 5 + 1);
+}
+
+static void the_last_record_is_on_disk_soon_though_none_follows(void **state)
+{
+    struct place *place = *state;
+    struct timespec pause = {(KUBE_LOG_SYNC_MS + 100) / 1000, 100 * 1000000};
+    tell_list(place, T0, 20);
+    sync_log(place);
+    uint64_t before = bytes_of(place);
+    tell_namespace(place, KUBE_ACT_OBJECT, T0 + 5, "late");
+    kube_log_look(place->log);
+    assert_int_equal(bytes_of(place), before);
+    nanosleep(&pause, NULL);
+    kube_log_look(place->log);
+    assert_true(bytes_of(place) > before);
 }
 
 static void a_torn_tail_is_cut_and_what_stood_before_stays(void **state)
@@ -228,6 +250,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_was_appended_comes_back, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_last_record_is_on_disk_soon_though_none_follows, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_torn_tail_is_cut_and_what_stood_before_stays, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_file_after_a_damaged_one_says_what_holds, set_up,
