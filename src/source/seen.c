@@ -133,6 +133,20 @@ struct silence seen_silent(struct seen *seen, struct span hours, time_ms since)
     return silence;
 }
 
+static bool is_silent_after(const struct one *one, struct span hours, time_ms since)
+{
+    return !is_gone(one, since) && one->last <= hours.to;
+}
+
+bool seen_is_silent_after(struct seen *seen, size_t place, struct span hours, time_ms since)
+{
+    pthread_mutex_lock(&seen->lock);
+    invariant(place < seen->n);
+    bool silent = is_silent_after(&seen->ones[place], hours, since);
+    pthread_mutex_unlock(&seen->lock);
+    return silent;
+}
+
 static void add_quoted(struct strbuf *ret, const char *text)
 {
     for (; *text; text++) {
@@ -149,7 +163,7 @@ void seen_silent_after_regex(struct seen *seen, struct span hours, time_ms since
     pthread_mutex_lock(&seen->lock);
     for (size_t i = 0; i < seen->n; i++) {
         const struct one *one = &seen->ones[i];
-        if (is_gone(one, since) || one->last > hours.to)
+        if (!is_silent_after(one, hours, since))
             continue;
         strbuf_addf(ret, "%s", between);
         add_quoted(ret, one->text);

@@ -26,6 +26,8 @@ struct silence {
     size_t before, after;
 };
 struct silence seen_silent(struct seen *seen, struct span hours, time_ms since);
+/* Was this one silent after, in these words? */
+bool seen_is_silent_after(struct seen *seen, size_t place, struct span hours, time_ms since);
 /* Append a regular expression of those silent after (RE2, anchored by the server). */
 void seen_silent_after_regex(struct seen *seen, struct span hours, time_ms since,
                              struct strbuf *ret);
