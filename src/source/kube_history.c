@@ -54,7 +54,7 @@ void kube_history_free(struct kube_history *h)
 struct identity {
     struct str namespace, kind, name, uid;
     time_ms end; /* of a pod */
-    bool finished;
+    bool finished, deleted;
 };
 
 static void of_node(void *context, const struct kube_node *node)
@@ -71,6 +71,7 @@ static void of_pod(void *context, const struct kube_pod *pod)
     id->name = pod->name;
     id->uid = pod->uid;
     id->finished = str_eq(pod->phase, STR("Succeeded")) || str_eq(pod->phase, STR("Failed"));
+    id->deleted = pod->deletion != TIME_MIN;
     if (pod->finished != TIME_MIN)
         id->end = pod->finished;
 }
@@ -126,7 +127,7 @@ static enum err identify(struct kube_history *h, const struct kube_record *recor
                              .claim = of_claim,
                              .quota = of_quota,
                              .priority = of_priority};
-    *ret = (struct identity){STR_NONE, STR_NONE, STR_NONE, STR_NONE, TIME_MAX, false};
+    *ret = (struct identity){STR_NONE, STR_NONE, STR_NONE, STR_NONE, TIME_MAX, false, false};
     arena_clear(&h->arena);
     return kube_record_object(record->kind, record->object, &h->arena, &sink, err);
 }
@@ -239,17 +240,21 @@ static void add_version(struct kube_history *h, struct kube_object *object, stru
 }
 
 /* A pod that has an end, rewritten to say it: where a later record forgot it, or none ever gave a
- * time and it was seen to be over at t. */
+ * time and it was seen to be over at t. One that nobody saw running was over before its deletion:
+ * that is not its end then. */
 struct rewriting {
     struct strbuf out;
-    time_ms end;
+    time_ms end; /* TIME_MAX: none, and it is not deleted */
 };
 
 static void with_end(void *context, const struct kube_pod *pod)
 {
     struct rewriting *rewriting = context;
     struct kube_pod copy = *pod;
-    copy.finished = rewriting->end;
+    if (rewriting->end == TIME_MAX)
+        copy.deletion = TIME_MIN;
+    else
+        copy.finished = rewriting->end;
     kube_record_pod(&rewriting->out, &copy);
 }
 
@@ -264,13 +269,14 @@ static bool rewrite_end(struct kube_history *h, const struct kube_object *object
         rewriting->end = object->end;
     else if (id->finished && !object->finished && object->n > 0)
         rewriting->end = record->t;
-    else
+    else if (!(object->over && id->finished && id->deleted))
         return false;
     struct kube_sink sink = {.context = rewriting, .pod = with_end};
     arena_clear(&h->arena);
     if (kube_record_object(record->kind, record->object, &h->arena, &sink, NULL) != ERR_OK)
         return false;
     id->end = rewriting->end;
+    id->deleted = id->deleted && id->end != TIME_MAX;
     return true;
 }
 
@@ -297,6 +303,7 @@ static bool set_version(struct kube_history *h, struct kube_object *object,
         add_version(h, object, bytes, lacked, first);
     }
     object->finished = id->finished;
+    object->over = id->finished && id->end == TIME_MAX && !id->deleted;
     object->end = id->end;
     strbuf_release(&rewriting.out);
     return news;

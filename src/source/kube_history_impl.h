@@ -30,6 +30,7 @@ struct kube_object {
     time_ms lacked, first;
     time_ms last, gone;            /* of one that is gone; else TIME_MAX both */
     bool finished;                 /* a pod that has ended */
+    bool over;                     /* … nobody knows when, before anybody deleted it */
     time_ms end;                   /* of a pod: its recorded end; TIME_MAX: none */
     struct kube_version *versions; /* in order of time; one unless the kind's changes matter */
     uint32_t n, room;

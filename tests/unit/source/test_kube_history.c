@@ -184,6 +184,44 @@ static void a_pod_that_a_watch_saw_go_ends_at_that_moment(void **state)
     kube_history_free(history);
 }
 
+/* Evicted pods stay listed for days: the deletion that comes at last is not when they ended. */
+static void a_pod_that_was_over_at_first_sight_holds_nothing_when_it_is_deleted(void **state)
+{
+    (void)state;
+    for (int lists = 1; lists <= 2; lists++) {
+        struct kube_history *history = kube_history_new();
+        struct kube_pod pod = pod_of("a", "a1");
+        pod.scheduled = AT(-300);
+        pod.phase = STR("Failed");
+        for (int i = 0; i < lists; i++)
+            tell_lists(history, AT(i), &pod, 1);
+        pod.deletion = AT(50);
+        tell_pod(history, KUBE_ACT_DELETED, AT(50), &pod);
+        seen(history, AT(60));
+        struct slice slice = deliver(history, AT(0), AT(60));
+        assert_int_equal(find_pod(&slice, "a1")->counted.n, 0);
+        end(&slice);
+        kube_history_free(history);
+    }
+}
+
+/* A lost node's pod: it ran until it was given up. */
+static void a_pod_that_was_deleted_at_first_sight_ended_then(void **state)
+{
+    (void)state;
+    struct kube_history *history = kube_history_new();
+    struct kube_pod pod = pod_of("a", "a1");
+    pod.scheduled = AT(-300);
+    pod.phase = STR("Failed");
+    pod.deletion = AT(-10);
+    tell_lists(history, AT(0), &pod, 1);
+    tell_pod(history, KUBE_ACT_DELETED, AT(50), &pod);
+    struct slice slice = deliver(history, AT(-60), AT(60));
+    assert_int_equal(find_pod(&slice, "a1")->until, AT(-10));
+    end(&slice);
+    kube_history_free(history);
+}
+
 static void a_pod_that_went_while_nobody_looked_ends_at_the_list_that_lacks_it(void **state)
 {
     (void)state;
@@ -521,6 +559,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_controllers_that_pods_name_are_known_after_the_pods),
         cmocka_unit_test(a_pod_that_a_watch_saw_go_ends_at_that_moment),
+        cmocka_unit_test(a_pod_that_was_over_at_first_sight_holds_nothing_when_it_is_deleted),
+        cmocka_unit_test(a_pod_that_was_deleted_at_first_sight_ended_then),
         cmocka_unit_test(a_pod_that_went_while_nobody_looked_ends_at_the_list_that_lacks_it),
         cmocka_unit_test(an_unknown_start_is_the_last_observation_that_lacks_the_pod),
         cmocka_unit_test(a_name_with_another_uid_is_another_pod),
