@@ -283,6 +283,11 @@ static void gpu_row(struct grid *grid, const struct top_gpu *gpu, const struct t
     if (use_of(gpu) >= 0 && !old)
         text_percent(&text, use_of(gpu), 0);
     cell(grid, &text);
+    if (!is_narrow(view)) {
+        if (gpu->util >= 0 && !old)
+            text_percent(&text, gpu->util, 0);
+        cell(grid, &text);
+    }
     if (gpu->memory_used >= 0)
         strbuf_addf(&text, "%lld", (long long)((gpu->memory_used + GIB / 2) / GIB));
     if (gpu->memory_total > 0)
@@ -305,13 +310,16 @@ static size_t show_gpus(struct top_list *list, const struct top_view *view, size
     static const struct {
         const char *heading;
         enum grid_align align;
-    } columns[] = {{"NODE", GRID_NAME}, {"GPU", GRID_RIGHT}, {"HOLDER", GRID_NAME},
-                   {"TEAM", GRID_NAME}, {"USE", GRID_NAME},  {"", GRID_RIGHT},
-                   {"GIB", GRID_RIGHT}, {"W", GRID_RIGHT},   {"/HOUR", GRID_RIGHT},
-                   {"IDLE", GRID_RIGHT}};
+        bool wide; /* only where there is room */
+    } columns[] = {
+        {"NODE", GRID_NAME, false},   {"GPU", GRID_RIGHT, false}, {"HOLDER", GRID_NAME, false},
+        {"TEAM", GRID_NAME, false},   {"USE", GRID_NAME, false},  {"", GRID_RIGHT, false},
+        {"UTIL", GRID_RIGHT, true},   {"GIB", GRID_RIGHT, false}, {"W", GRID_RIGHT, false},
+        {"/HOUR", GRID_RIGHT, false}, {"IDLE", GRID_RIGHT, false}};
     size_t shown = 0;
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
-        grid_column(grid, columns[i].heading, columns[i].align);
+        if (!columns[i].wide || !is_narrow(view))
+            grid_column(grid, columns[i].heading, columns[i].align);
     if (list->n)
         qsort(list->gpus, list->n, sizeof *list->gpus, orders[view->sort]);
     for (size_t i = 0; i < list->n; i++) {

@@ -166,6 +166,7 @@ static void add_row(struct making *making, const struct row *row)
     slot->known.pod = row->key.pod;
     slot->known.workload = row->facts.workload;
     slot->known.team = row->facts.owner;
+    slot->known.unlabelled = row->flags & (FLAG_BY_COUNT | FLAG_KEPT_DEVICE);
 }
 
 static bool take_rows(void *context, const struct row_batch *batch)

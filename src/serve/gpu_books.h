@@ -19,6 +19,7 @@
 struct gpu_known {
     name_t cluster, node, device, instance, model;
     name_t namespace, pod, workload, team; /* who held it for the longest; NAME_NONE: nobody */
+    bool unlabelled;                       /* no label said so, at some time of the hour */
     int64_t util, sm;                      /* 1e-9, means of the hour */
     int64_t memory_used, memory_total, power_mw;
     money_t price_hour; /* of the slot */

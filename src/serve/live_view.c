@@ -43,13 +43,30 @@ static time_ms idle_since(const struct live_gpu *gpu, const struct gpu_known *sl
     return slot && slot->idle_since != TIME_MIN ? slot->idle_since : gpu->first;
 }
 
+/* Who holds it, in the ledger's words. Where no label names a pod, and none did when the hour was
+ * booked, that is whom the ledger laid there by Kubernetes' count. */
+static void fill_holder(const struct viewing *viewing, const struct live_gpu *gpu,
+                        const struct gpu_known *slot, struct gpu_now *now)
+{
+    const struct gpu_book *book = viewing->book;
+    const struct gpu_known *pod = NULL;
+    if (*gpu->pod)
+        pod = gpu_book_pod(book, now->cluster, now->namespace, now->pod);
+    else if (slot && slot->unlabelled)
+        pod = slot;
+    if (!pod)
+        return;
+    now->namespace = names_text(book->names, pod->namespace);
+    now->pod = names_text(book->names, pod->pod);
+    now->workload = names_text(book->names, pod->workload);
+    now->team = names_text(book->names, pod->team);
+}
+
 static bool show_live(const struct viewing *viewing, const struct live_gpu *gpu)
 {
     const struct gpu_book *book = viewing->book;
     struct str cluster = str_of(gpu->cluster), instance = str_of(gpu->instance);
     const struct gpu_known *slot = gpu_book_slot(book, cluster, str_of(gpu->uuid), instance);
-    const struct gpu_known *pod =
-        *gpu->pod ? gpu_book_pod(book, cluster, str_of(gpu->namespace), str_of(gpu->pod)) : NULL;
     int64_t power = known(gpu, SIGNAL_POWER);
     struct gpu_now now = {
         .cluster = cluster,
@@ -59,8 +76,6 @@ static bool show_live(const struct viewing *viewing, const struct live_gpu *gpu)
         .model = str_of(gpu->model),
         .namespace = str_of(gpu->namespace),
         .pod = str_of(gpu->pod),
-        .workload = pod ? names_text(book->names, pod->workload) : STR_NONE,
-        .team = pod ? names_text(book->names, pod->team) : STR_NONE,
         .util = known(gpu, SIGNAL_UTIL),
         .sm = known(gpu, SIGNAL_SM),
         .memory_used = known(gpu, SIGNAL_MEM_USED),
@@ -70,6 +85,7 @@ static bool show_live(const struct viewing *viewing, const struct live_gpu *gpu)
         .idle_since = idle_since(gpu, slot, viewing->idle_below),
         .at = gpu->at,
     };
+    fill_holder(viewing, gpu, slot, &now);
     return viewing->each(viewing->to, &now);
 }
 

@@ -64,9 +64,21 @@ static void a_row_has_what_there_is_to_know(void **state)
     assert_true(has(line, "search"));
     assert_true(has(line, "██ ")); /* a quarter of eight cells: SM activity goes before GPU_UTIL */
     assert_true(has(line, "25 %"));
+    assert_true(has(line, "90 %")); /* GPU_UTIL beside it */
     assert_true(has(line, "40/80"));
     assert_true(has(line, " 301 "));
     assert_true(has(line, "$4.00"));
+}
+
+static void eighty_columns_have_what_matters(void **state)
+{
+    (void)state;
+    struct str line = line_with(
+        render((struct top_view){.sort = TOP_SORT_NODE, .lines = 24, .columns = 80}), "tagger");
+    assert_true(has(line, "search") && has(line, "25 %") && has(line, "40/80") &&
+                has(line, "$4.00"));
+    assert_false(has(line, "90 %"));
+    assert_true(text_width(line) <= 80);
 }
 
 static void what_is_not_known_is_a_dash(void **state)
@@ -202,6 +214,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_row_has_what_there_is_to_know),
+        cmocka_unit_test(eighty_columns_have_what_matters),
         cmocka_unit_test(what_is_not_known_is_a_dash),
         cmocka_unit_test(the_longest_idle_comes_first_with_its_time),
         cmocka_unit_test(the_dearest_come_first_by_cost),

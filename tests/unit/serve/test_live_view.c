@@ -135,6 +135,21 @@ static void a_team_is_that_of_the_pod_and_never_guessed(void **state)
     assert_int_equal(seen.last.price_hour, -1); /* of a GPU that is not booked */
 }
 
+/* Without pods in the labels all GPUs would seem free; but where labels name pods, one that they do
+ * not name is free now, whoever held it in the last hour. */
+static void holders_that_were_laid_by_count_are_the_ledgers(void **state)
+{
+    struct lab *lab = *state;
+    struct seen seen = {0};
+    know(lab, "near", "GPU-1", "", "counted", "search")->unlabelled = true;
+    know(lab, "near", "GPU-2", "", "named", "vision");
+    sample(lab, "DCGM_FI_DEV_GPU_UTIL", "GPU-1", "", "", T0, 40);
+    sample(lab, "DCGM_FI_DEV_GPU_UTIL", "GPU-2", "", "", T0, 40);
+    live_view(lab->live, IDLE_BELOW, &lab->book, see, &seen);
+    assert_string_equal(seen.text, "near GPU-1: search sample\nnear GPU-2:  sample\n");
+    assert_int_equal(seen.last.pod.n, 0);
+}
+
 static void the_board_of_a_split_gpu_is_no_slot(void **state)
 {
     struct lab *lab = *state;
@@ -187,6 +202,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         test(a_cluster_with_samples_is_shown_by_them_the_others_by_their_last_hour),
         test(a_team_is_that_of_the_pod_and_never_guessed),
+        test(holders_that_were_laid_by_count_are_the_ledgers),
         test(the_board_of_a_split_gpu_is_no_slot),
         test(idle_since_is_the_last_work_seen_else_the_ledgers),
         test(a_signal_that_fell_silent_is_not_known),
