@@ -186,24 +186,11 @@ static void add_profile(const struct csv *csv)
     };
 }
 
-static void read_table(struct str name, void (*add)(const struct csv *csv))
-{
-    struct csv csv;
-    csv_init(&csv, data_file(name));
-    bool some = csv_next(&csv);
-    invariant(some);
-    while (csv_next(&csv)) {
-        invariant(!csv.broken && csv.scratch.n == 0);
-        add(&csv);
-    }
-    csv_release(&csv);
-}
-
 static void build(void)
 {
-    read_table(STR("sharing.csv"), add_sharing);
-    read_table(STR("gpus.csv"), add_model);
-    read_table(STR("mig_profiles.csv"), add_profile);
+    data_rows(STR("sharing.csv"), add_sharing);
+    data_rows(STR("gpus.csv"), add_model);
+    data_rows(STR("mig_profiles.csv"), add_profile);
 }
 
 const struct gpu_model *catalogue_gpu(struct str text)

@@ -161,29 +161,16 @@ static void add_general_type(const struct csv *csv)
         mem_push(general_book.types.items, general_book.types.n, general_book.types.room, type);
 }
 
-static void read_table(struct str name, void (*add)(const struct csv *csv))
-{
-    struct csv csv;
-    csv_init(&csv, data_file(name));
-    bool some = csv_next(&csv);
-    invariant(some);
-    while (csv_next(&csv)) {
-        invariant(!csv.broken && csv.scratch.n == 0);
-        add(&csv);
-    }
-    csv_release(&csv);
-}
-
 static void build_gpus(void)
 {
-    read_table(STR("prices.csv"), add_gpu_type);
+    data_rows(STR("prices.csv"), add_gpu_type);
     qsort(gpu_book.types.items, gpu_book.types.n, sizeof *gpu_book.types.items, type_order);
     qsort(gpu_book.gpu_prices, gpu_book.gpu_prices_n, sizeof *gpu_book.gpu_prices, gpu_price_order);
 }
 
 static void build_general(void)
 {
-    read_table(STR("cpu_prices.csv"), add_general_type);
+    data_rows(STR("cpu_prices.csv"), add_general_type);
     qsort(general_book.types.items, general_book.types.n, sizeof *general_book.types.items,
           type_order);
 }

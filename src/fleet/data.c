@@ -3,6 +3,8 @@
  */
 #include "fleet/data.h"
 
+#include "util/error.h"
+
 #define TABLE(name, path)                                                                          \
     __asm__(".pushsection .rodata\n"                                                               \
             ".balign 16\n"                                                                         \
@@ -39,4 +41,17 @@ struct str data_file(struct str name)
         if (str_eq(tables[i].name, name))
             return (struct str){tables[i].from, (size_t)(tables[i].to - tables[i].from)};
     return STR_NONE;
+}
+
+void data_rows(struct str name, void (*each)(const struct csv *row))
+{
+    struct csv csv;
+    csv_init(&csv, data_file(name));
+    bool some = csv_next(&csv);
+    invariant(some);
+    while (csv_next(&csv)) {
+        invariant(!csv.broken && csv.scratch.n == 0); /* else the fields lie in scratch */
+        each(&csv);
+    }
+    csv_release(&csv);
 }

@@ -130,6 +130,14 @@ static inline int64_t books_threshold(const struct books *books, enum threshold_
 {
     return books->thresholds.values[id];
 }
+/* Was it held for as many GPU-hours as the one threshold says, and as much of that observed as the
+ * other? */
+static inline bool book_is_judged(const struct books *books, const struct book_cell *sum,
+                                  enum threshold_id held, enum threshold_id observed)
+{
+    return sum->held_ns >= (wide_t)books_threshold(books, held) * 1000000 &&
+           ratio_reached(sum->observed_ns, sum->held_ns, books_threshold(books, observed));
+}
 void books_free(struct books *books); /* NULL is fine */
 
 /* Money of the window as money a month: x 730 h / the hours from `first` to the window's end. */

@@ -196,6 +196,26 @@ void finding_coverage(struct findings *findings, struct finding *finding,
         STR_ARG(finding_hours(findings, ms)));
 }
 
+void finding_use(struct findings *findings, struct finding *finding, const struct book_cell *sum,
+                 enum threshold_id low)
+{
+    wide_t under = sum->state_ns[STATE_IDLE] + sum->state_ns[STATE_LOW];
+    wide_t whole = (wide_t)sum->observed_ms * NANO;
+    finding_evidence_at(findings, finding, "idle or low",
+                        finding_percent(findings, under, sum->observed_ns), low);
+    finding_evidence(findings, finding, "mean SM activity",
+                     finding_percent(findings, sum->u, whole), "");
+    finding_evidence(findings, finding, "mean GPU_UTIL", finding_percent(findings, sum->e, whole),
+                     "");
+}
+
+struct str finding_offer_source(struct findings *findings, const struct price_offer *offer)
+{
+    return offer->source ? str_of(offer->source)
+                         : finding_text(findings, "catalogue %.*s%s", STR_ARG(offer->date),
+                                        offer->derived ? ", derived" : "");
+}
+
 void finding_price(struct findings *findings, struct finding *finding, const struct book_node *node)
 {
     const struct names *names = findings->books->names;

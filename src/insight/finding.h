@@ -6,6 +6,7 @@
 #ifndef GPUTALLY_INSIGHT_FINDING_H
 #define GPUTALLY_INSIGHT_FINDING_H
 
+#include "fleet/prices.h"
 #include "insight/books.h"
 #include "insight/exempt.h"
 #include "insight/threshold.h"
@@ -137,6 +138,12 @@ int64_t rule_replicas_by_memory(const struct books *books, const struct book_wor
 /* Does a node that is there have pods without GPUs, and no taint that keeps them away
  * (rule_policy.c)? */
 bool rule_lets_cpu_pods_in(const struct books *books, const struct book_node *node);
+/* How little of its GPUs a workload uses, as evidence against a threshold of the time that it is
+ * idle or low. */
+void finding_use(struct findings *findings, struct finding *finding, const struct book_cell *sum,
+                 enum threshold_id low);
+/* Where an offer's price is from. */
+struct str finding_offer_source(struct findings *findings, const struct price_offer *offer);
 /* The price row of a node. */
 void finding_price(struct findings *findings, struct finding *finding,
                    const struct book_node *node);

@@ -144,10 +144,7 @@ static void found(const struct books *books, struct findings *findings, size_t i
         STR_ARG(finding_percent(findings, node->host.cpu_max, NANO)));
     evidence(books, findings, finding, node, gpus);
     finding_price(findings, finding, node);
-    struct str source = offer->source
-                            ? str_of(offer->source)
-                            : finding_text(findings, "catalogue %.*s%s", STR_ARG(offer->date),
-                                           offer->derived ? ", derived" : "");
+    struct str source = finding_offer_source(findings, offer);
     finding->arithmetic = finding_text(
         findings,
         "%.*s an hour less %.*s of %.*s (%.*s): %.*s of what the node cost since %.*s x 730 h / "

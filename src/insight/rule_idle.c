@@ -33,8 +33,7 @@ static bool enough(const struct books *books, const struct book_cell *sum, enum 
 {
     const struct limits *limits = &limits_of_rules[rule];
     return books_is_now(books, sum->last) &&
-           sum->held_ns >= (wide_t)books_threshold(books, limits->held) * 1000000 &&
-           ratio_reached(sum->observed_ns, sum->held_ns, books_threshold(books, limits->observed));
+           book_is_judged(books, sum, limits->held, limits->observed);
 }
 
 /* Has no GPU of it worked for some days, and is that seen? *ret_since: since when. */

@@ -18,9 +18,7 @@ static bool is_low(const struct books *books, const struct book_workload *of)
     wide_t idle = sum->state_ns[STATE_IDLE], low = sum->state_ns[STATE_LOW];
     return of->type != WORKLOAD_INTERACTIVE && of->type != WORKLOAD_TRAINING &&
            books_is_now(books, sum->last) &&
-           sum->held_ns >= (wide_t)books_threshold(books, THRESHOLD_LOW_USE_HELD) * 1000000 &&
-           ratio_reached(sum->observed_ns, sum->held_ns,
-                         books_threshold(books, THRESHOLD_LOW_USE_OBSERVED)) &&
+           book_is_judged(books, sum, THRESHOLD_LOW_USE_HELD, THRESHOLD_LOW_USE_OBSERVED) &&
            ratio_reached(idle + low, sum->observed_ns,
                          books_threshold(books, THRESHOLD_LOW_USE_LOW)) &&
            !ratio_reached(idle, sum->observed_ns, books_threshold(books, THRESHOLD_LOW_USE_IDLE));
@@ -43,13 +41,7 @@ void rule_low_use(const struct books *books, struct findings *findings)
         finding->month = books_month(books, sum->first, finding->window_cost);
         finding->what = finding_text(findings, "is under 30 %% used in %.*s of what is observed",
                                      STR_ARG(finding_percent(findings, under, sum->observed_ns)));
-        finding_evidence_at(findings, finding, "idle or low",
-                            finding_percent(findings, under, sum->observed_ns),
-                            THRESHOLD_LOW_USE_LOW);
-        finding_evidence(findings, finding, "mean SM activity",
-                         finding_percent(findings, sum->u, (wide_t)sum->observed_ms * NANO), "");
-        finding_evidence(findings, finding, "mean GPU_UTIL",
-                         finding_percent(findings, sum->e, (wide_t)sum->observed_ms * NANO), "");
+        finding_use(findings, finding, sum, THRESHOLD_LOW_USE_LOW);
         finding_coverage(findings, finding, sum, THRESHOLD_LOW_USE_OBSERVED);
         finding_price(findings, finding, &books->nodes[books->cells[of->cells[0]].node_index]);
         finding->confidence = CONFIDENCE_LOW;

@@ -160,8 +160,7 @@ static bool is_looked_at(const struct books *books, const struct book_workload *
         ratio_reached(sum->mem_max_bytes, total, books_threshold(books, limits.preallocated));
     bool large = (wide_t)sum->mem_max_bytes * NANO < (wide_t)total * oversized;
     return books_is_now(books, sum->last) && !sum->shared && sum->cost > 0 &&
-           sum->held_ns >= (wide_t)books_threshold(books, THRESHOLD_SMALLER_GPU_HELD) * 1000000 &&
-           ratio_reached(sum->observed_ns, sum->held_ns, books_threshold(books, limits.observed)) &&
+           book_is_judged(books, sum, THRESHOLD_SMALLER_GPU_HELD, limits.observed) &&
            (taken || large || !total);
 }
 
@@ -265,10 +264,7 @@ static void say_money(struct findings *findings, struct finding *finding,
 {
     const struct choice *best = &search->best;
     const struct price_offer *offer = &best->offer;
-    struct str source = offer->source
-                            ? str_of(offer->source)
-                            : finding_text(findings, "catalogue %.*s%s", STR_ARG(offer->date),
-                                           offer->derived ? ", derived" : "");
+    struct str source = finding_offer_source(findings, offer);
     finding->arithmetic = finding_text(
         findings,
         "%zu GPU%s: %.*s an hour now, %zu x %.*s (%.*s, %.*s)%s there: %.*s an hour of now; the "

@@ -70,9 +70,7 @@ static bool is_looked_at(const struct books *books, const struct book_workload *
 {
     const struct book_cell *sum = &of->sum;
     return books_is_now(books, sum->last) && !sum->shared &&
-           sum->held_ns >= (wide_t)books_threshold(books, THRESHOLD_MIG_FIT_HELD) * 1000000 &&
-           ratio_reached(sum->observed_ns, sum->held_ns,
-                         books_threshold(books, THRESHOLD_MIG_FIT_OBSERVED)) &&
+           book_is_judged(books, sum, THRESHOLD_MIG_FIT_HELD, THRESHOLD_MIG_FIT_OBSERVED) &&
            sum->u < (wide_t)sum->observed_ms * books_threshold(books, THRESHOLD_MIG_FIT_USE) &&
            sum->cost > 0;
 }

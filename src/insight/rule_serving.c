@@ -19,11 +19,9 @@ static bool is_quiet(const struct books *books, const struct book_workload *of, 
     wide_t seen = (wide_t)of->load.serving_seen_ms * (of->gpus_a_pod > 0 ? of->gpus_a_pod : 1);
     *ret_since = since;
     return books->window.to - since >= books_threshold(books, THRESHOLD_IDLE_SERVER_QUIET) &&
-           sum->held_ns >= (wide_t)books_threshold(books, THRESHOLD_IDLE_SERVER_HELD) * 1000000 &&
            ratio_reached(seen, sum->held_ms,
                          books_threshold(books, THRESHOLD_IDLE_SERVER_OBSERVED)) &&
-           ratio_reached(sum->observed_ns, sum->held_ns,
-                         books_threshold(books, THRESHOLD_IDLE_SERVER_OBSERVED));
+           book_is_judged(books, sum, THRESHOLD_IDLE_SERVER_HELD, THRESHOLD_IDLE_SERVER_OBSERVED);
 }
 
 static void claim(const struct books *books, struct finding *finding,

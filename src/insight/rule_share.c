@@ -41,8 +41,7 @@ static bool is_looked_at(const struct books *books, const struct book_workload *
     const struct book_cell *sum = &of->sum;
     return !(gpu && gpu->mig_slices) && of->type != WORKLOAD_TRAINING && of->gpus_a_pod == 1 &&
            books_is_now(books, sum->last) && !sum->shared && sum->cost > 0 &&
-           sum->held_ns >= (wide_t)books_threshold(books, THRESHOLD_TIME_SLICING_HELD) * 1000000 &&
-           ratio_reached(sum->observed_ns, sum->held_ns, books_threshold(books, limits.observed)) &&
+           book_is_judged(books, sum, THRESHOLD_TIME_SLICING_HELD, limits.observed) &&
            sum->u < (wide_t)sum->observed_ms * books_threshold(books, THRESHOLD_TIME_SLICING_USE);
 }
 

@@ -99,9 +99,8 @@ static struct finding *found(struct findings *findings, enum rule_id rule, enum 
 static bool is_below(const struct books *books, const struct group *group, int64_t target)
 {
     const struct book_cell *sum = &group->sum;
-    return sum->held_ns >= (wide_t)books_threshold(books, THRESHOLD_BELOW_TARGET_HELD) * 1000000 &&
-           ratio_reached(sum->observed_ns, sum->held_ns,
-                         books_threshold(books, THRESHOLD_BELOW_TARGET_OBSERVED)) &&
+    return book_is_judged(books, sum, THRESHOLD_BELOW_TARGET_HELD,
+                          THRESHOLD_BELOW_TARGET_OBSERVED) &&
            !ratio_reached(sum->u_ns, sum->observed_ns, target);
 }
 

@@ -106,9 +106,8 @@ static bool is_low(const struct books *books, const struct book_workload *of)
     const struct book_cell *sum = &of->sum;
     wide_t idle = sum->state_ns[STATE_IDLE], low = sum->state_ns[STATE_LOW];
     return of->type == WORKLOAD_TRAINING && books_is_now(books, sum->last) &&
-           sum->held_ns >= (wide_t)books_threshold(books, THRESHOLD_TRAINING_USE_HELD) * 1000000 &&
-           ratio_reached(sum->observed_ns, sum->held_ns,
-                         books_threshold(books, THRESHOLD_TRAINING_USE_OBSERVED)) &&
+           book_is_judged(books, sum, THRESHOLD_TRAINING_USE_HELD,
+                          THRESHOLD_TRAINING_USE_OBSERVED) &&
            ratio_reached(idle + low, sum->observed_ns,
                          books_threshold(books, THRESHOLD_TRAINING_USE_LOW));
 }
@@ -123,13 +122,7 @@ static void say(const struct books *books, struct findings *findings, struct fin
                                  "trains, and is under 30 %% used in %.*s of what is "
                                  "observed",
                                  STR_ARG(finding_percent(findings, under, sum->observed_ns)));
-    finding_evidence_at(findings, finding, "idle or low",
-                        finding_percent(findings, under, sum->observed_ns),
-                        THRESHOLD_TRAINING_USE_LOW);
-    finding_evidence(findings, finding, "mean SM activity",
-                     finding_percent(findings, sum->u, (wide_t)sum->observed_ms * NANO), "");
-    finding_evidence(findings, finding, "mean GPU_UTIL",
-                     finding_percent(findings, sum->e, (wide_t)sum->observed_ms * NANO), "");
+    finding_use(findings, finding, sum, THRESHOLD_TRAINING_USE_LOW);
     if (knows_memory(of))
         finding_evidence(findings, finding, "peak memory",
                          finding_percent(findings, sum->mem_max_bytes, sum->mem_total_bytes), "");
