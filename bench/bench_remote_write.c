@@ -1,76 +1,28 @@
-/* Live ingest: an hour of a fleet as remote write sends it, one sample a series and request, to
- * balanced rows. What a sample costs on one core:
+/* Live ingest by remote write: an hour of a fleet as senders send it live, one sample a series and
+ * request, to rows of the ledger on disk (bench/ingest.h). Without the network.
  *
- *     decoded    body to columns
- *     kept       that, series known by their label bytes, into the journal (without the fsync,
- * which is the disk's), and the latest values booked     journal to strips to rows of the hour all
- * kept and booked
+ *     bench_remote_write [GPUS [PART]]      13 labels a series, 2,000 series a request; PART:
+ *                                           decoded, kept, booked, whole, alone (all of them)
  *
- *     bench_remote_write [GPUS]      10 metrics at 30 s, 13 labels, 2,000 series a request */
-#include <dirent.h>
-#include <fcntl.h>
+ * As Prometheus does, SENDERS send at once, so that one fsync covers several requests; `alone` is
+ * one sender, whose every request is synced for itself. CPU time is that of all threads. */
+#include <pthread.h>
 
-#include "fleet/config.h"
-#include "ledger/engine.h"
-#include "measure.h"
-#include "source/journal_io.h"
+#include "ingest.h"
 #include "source/push.h"
 #include "wire/protobuf.h"
 #include "wire/remote_write.h"
 #include "wire/snappy_block.h"
 
-#define STEPS 120
-#define STEP_MS 30000
 #define BODY_SERIES 2000
-#define HOUR_AT INT64_C(1790000000000)
-
-static const char *const metrics[] = {
-    "DCGM_FI_DEV_GPU_UTIL",          "DCGM_FI_PROF_SM_ACTIVE",
-    "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE",
-    "DCGM_FI_PROF_DRAM_ACTIVE",      "DCGM_FI_DEV_FB_USED",
-    "DCGM_FI_DEV_FB_FREE",           "DCGM_FI_DEV_POWER_USAGE",
-    "DCGM_FI_DEV_XID_ERRORS",        "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION",
-};
-#define METRICS (sizeof metrics / sizeof *metrics)
+#define SENDERS 8
 
 struct bench {
-    size_t gpus;
+    struct ingest ingest;
     struct strbuf *bodies;
     size_t n;
-    time_ms from;
-    char folder[64];
-    struct config *config;
-    struct names *names;
-    uint64_t rows;
-    bool keep, book;
+    struct push *push;
 };
-
-static uint64_t random_state = 42;
-
-static double noise(void)
-{
-    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-    return (double)(random_state >> 40) / (double)(1 << 24);
-}
-
-static double value_of(size_t metric, size_t step)
-{
-    switch (metric) {
-    case 0:
-        return (double)(int)(60 + 40 * noise());
-    case 5:
-    case 6:
-        return (double)(int)(40000 + 100 * noise());
-    case 7:
-        return 300 + 100 * noise();
-    case 8:
-        return 0;
-    case 9:
-        return 1e9 + (double)step * 9e6;
-    default:
-        return (double)(int)(1e6 * (0.3 + 0.5 * noise())) / 1e6;
-    }
-}
 
 static void put_label(struct strbuf *series, const char *name, const char *value)
 {
@@ -96,7 +48,7 @@ static void put_series(struct strbuf *message, size_t gpu, size_t metric, time_m
     put_label(&series, "DCGM_FI_DRIVER_VERSION", "535.129.03");
     put_label(&series, "Hostname", host);
     put_label(&series, "UUID", uuid);
-    put_label(&series, "__name__", metrics[metric]);
+    put_label(&series, "__name__", ingest_metrics[metric]);
     put_label(&series, "container", "pytorch");
     put_label(&series, "device", device);
     put_label(&series, "gpu", index);
@@ -116,13 +68,16 @@ static void put_series(struct strbuf *message, size_t gpu, size_t metric, time_m
 
 static void make_bodies(struct bench *bench)
 {
+    struct ingest *ingest = &bench->ingest;
     struct strbuf message = {0};
-    size_t in_body = 0, room = 0;
-    for (size_t step = 0; step < STEPS; step++)
-        for (size_t i = 0; i < bench->gpus * METRICS; i++) {
-            put_series(&message, i / METRICS, i % METRICS,
-                       bench->from + (time_ms)(step + 1) * STEP_MS, value_of(i % METRICS, step));
-            if (++in_body < BODY_SERIES && i + 1 < bench->gpus * METRICS)
+    size_t in_body = 0, room = 0, series = ingest->gpus * INGEST_METRICS;
+    for (size_t step = 0; step < INGEST_STEPS; step++)
+        for (size_t i = 0; i < series; i++) {
+            size_t metric = i % INGEST_METRICS;
+            put_series(&message, i / INGEST_METRICS, metric,
+                       ingest->hour.from + (time_ms)(step + 1) * INGEST_STEP_MS,
+                       ingest_value(ingest, metric, step));
+            if (++in_body < BODY_SERIES && i + 1 < series)
                 continue;
             struct strbuf body = {0};
             snappy_block_encode(strbuf_str(&message), &body);
@@ -138,127 +93,103 @@ static void decode_all(void *context)
     struct bench *bench = context;
     struct remote_write request = {0};
     for (size_t i = 0; i < bench->n; i++)
-        if (remote_write_read(&request, strbuf_str(&bench->bodies[i]), PUSH_DECODED_MAX, NULL) !=
-            ERR_OK)
+        if (remote_write_read_on_trust(&request, strbuf_str(&bench->bodies[i]), PUSH_DECODED_MAX,
+                                       NULL) != ERR_OK)
             abort();
     remote_write_release(&request);
 }
 
-/* ---- kept, booked */
+/* Of each step's requests the same ones each time, so that a series' samples come in order. */
+struct sender {
+    struct bench *bench;
+    size_t first, every;
+    pthread_t thread;
+};
 
-static int no_sync(void *context, int fd)
+static void *send_some(void *context)
 {
-    (void)context;
-    (void)fd;
-    return 0;
-}
-
-static time_ms bench_now(void *context)
-{
-    return ((const struct bench *)context)->from + HOUR_MS;
-}
-
-static void empty_folder(const char *folder)
-{
-    DIR *dir = opendir(folder);
-    for (struct dirent *entry; dir && (entry = readdir(dir));)
-        unlinkat(dirfd(dir), entry->d_name, 0);
-    if (dir)
-        closedir(dir);
-}
-
-static void push_all(struct bench *bench, struct journal *journal)
-{
-    struct push_route route = {.tenant = STR_NONE, .journal = journal};
-    struct push_options options = {
-        .routes = &route, .routes_n = 1, .now = bench_now, .context = bench};
-    struct push *push = push_new(&options);
+    const struct sender *sender = context;
+    const struct bench *bench = sender->bench;
+    size_t a_step = bench->n / INGEST_STEPS;
     for (size_t i = 0; i < bench->n; i++) {
         struct push_request request = {.body = strbuf_str(&bench->bodies[i])};
         struct push_answer answer;
-        push_write(push, &request, &answer);
+        if (i % a_step % sender->every != sender->first)
+            continue;
+        push_write(bench->push, &request, &answer);
         if (answer.status != 204)
             abort();
     }
-    push_free(push);
+    return NULL;
 }
 
-static void count_rows(void *context, const struct row_batch *batch)
+static void push_all(struct bench *bench, size_t senders_n)
 {
-    *(uint64_t *)context += batch->rows_n;
+    struct push_route route = {.tenant = STR_NONE, .journal = bench->ingest.journal};
+    struct push_options options = {
+        .routes = &route, .routes_n = 1, .now = ingest_now, .context = &bench->ingest};
+    struct sender senders[SENDERS];
+    bench->push = push_new(&options);
+    for (size_t i = 0; i < senders_n; i++) {
+        senders[i] = (struct sender){.bench = bench, .first = i, .every = senders_n};
+        if (pthread_create(&senders[i].thread, NULL, send_some, &senders[i]) != 0)
+            abort();
+    }
+    for (size_t i = 0; i < senders_n; i++)
+        pthread_join(senders[i].thread, NULL);
+    push_free(bench->push);
 }
 
-static void book_all(struct bench *bench, struct journal *journal)
-{
-    struct intake *intake = intake_new(&bench->config->settings, bench->names);
-    struct engine_options engine = {.settings = &bench->config->settings,
-                                    .prices = bench->config->prices,
-                                    .owners = bench->config->owners,
-                                    .threads = 1};
-    struct span hour = {bench->from, bench->from + HOUR_MS};
-    struct fetch fetch = {.hours = hour};
-    struct strbuf carry = {0};
-    struct source *source = journal_source_new(journal);
-    engine_reach(engine.settings, hour, &fetch.kube, &fetch.gpu);
-    bench->rows = 0;
-    if (source->ops->fetch(source, &fetch, intake, NULL, NULL) != ERR_OK ||
-        engine_book(intake, hour, &engine, count_rows, &bench->rows, &carry, NULL) != ERR_OK)
-        abort();
-    source_free(source);
-    strbuf_release(&carry);
-    intake_free(intake);
-}
-
-static void run(void *context)
+static void keep(void *context)
 {
     struct bench *bench = context;
-    struct journal_io io = journal_io_system;
-    struct journal *journal;
-    struct live *live = live_new();
-    io.sync = no_sync;
-    struct journal_options options = {.folder = bench->folder, .live = live, .io = &io};
-    if (bench->keep)
-        empty_folder(bench->folder);
-    if (journal_open(&options, &journal, NULL) != ERR_OK)
-        abort();
-    if (bench->keep)
-        push_all(bench, journal);
-    if (bench->book)
-        book_all(bench, journal);
-    struct journal_stats stats;
-    journal_stats(journal, &stats);
-    journal_close(journal);
-    live_free(live);
-    if (bench->keep && bench->book)
-        fprintf(stderr, "%.2f bytes a sample in the journal, %llu rows\n",
-                (double)stats.bytes / (double)stats.samples, (unsigned long long)bench->rows);
+    ingest_open(&bench->ingest, true);
+    push_all(bench, SENDERS);
+    ingest_close(&bench->ingest);
+}
+
+static void keep_alone(void *context)
+{
+    struct bench *bench = context;
+    ingest_open(&bench->ingest, true);
+    push_all(bench, 1);
+    ingest_close(&bench->ingest);
+}
+
+static void keep_and_book(void *context)
+{
+    struct bench *bench = context;
+    ingest_open(&bench->ingest, true);
+    push_all(bench, SENDERS);
+    ingest_book(&bench->ingest);
+    ingest_close(&bench->ingest);
 }
 
 int main(int argc, char **argv)
 {
-    struct bench bench = {.gpus = argc > 1 ? strtoull(argv[1], NULL, 10) : 1000};
-    bench.from = hour_floor(HOUR_AT);
-    bench.config = config_new();
-    bench.names = names_new();
-    snprintf(bench.folder, sizeof bench.folder, "/tmp/bench-journal-XXXXXX");
-    if (config_finish(bench.config, NULL) != ERR_OK || !mkdtemp(bench.folder))
-        return 1;
+    struct bench bench = {0};
+    const char *part = argc > 2 ? argv[2] : "decoded kept booked whole alone";
+    ingest_begin(&bench.ingest, argc > 1 ? strtoull(argv[1], NULL, 10) : 1000);
     make_bodies(&bench);
-    double n = (double)(bench.gpus * METRICS * STEPS);
-    measure("remote write decoded", "sample", n, decode_all, &bench);
-    bench.keep = true;
-    measure("remote write kept in the journal", "sample", n, run, &bench);
-    bench.keep = false;
-    bench.book = true;
-    measure("an hour of the journal booked", "sample", n, run, &bench);
-    bench.keep = true;
-    measure("remote write kept and booked", "sample", n, run, &bench);
-    empty_folder(bench.folder);
-    rmdir(bench.folder);
+    double n = (double)(bench.ingest.gpus * INGEST_METRICS * INGEST_STEPS);
+    if (strstr(part, "decoded"))
+        measure("remote write decoded", "sample", n, decode_all, &bench);
+    if (strstr(part, "kept"))
+        measure("remote write kept", "sample", n, keep, &bench);
+    else if (strstr(part, "booked"))
+        keep(&bench);
+    if (strstr(part, "booked"))
+        measure("an hour of it booked", "sample", n, ingest_book_alone, &bench.ingest);
+    if (strstr(part, "whole"))
+        measure("remote write kept and booked", "sample", n, keep_and_book, &bench);
+    if (strstr(part, "alone"))
+        measure("remote write kept, one sender", "sample", n, keep_alone, &bench);
+    fprintf(stderr, "%.2f bytes a sample in the journal, %llu samples to %llu rows\n",
+            bench.ingest.journal_bytes, (unsigned long long)bench.ingest.samples,
+            (unsigned long long)bench.ingest.rows);
     for (size_t i = 0; i < bench.n; i++)
         strbuf_release(&bench.bodies[i]);
     free(bench.bodies);
-    names_free(bench.names);
-    config_free(bench.config);
+    ingest_end(&bench.ingest);
     return 0;
 }

@@ -12,9 +12,9 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include "source/journal_impl.h"
+#include "util/hash.h"
 
 #define TEND_MS 5000 /* between looks at the caps while it is appended to */
 
@@ -95,9 +95,12 @@ enum err journal_open(const struct journal_options *options, struct journal **re
 
 struct journal_key journal_key(const struct journal *journal, struct str bytes)
 {
-    XXH128_hash_t hash =
-        XXH3_128bits_withSecret(bytes.p, bytes.n, journal->secret, sizeof journal->secret);
-    return (struct journal_key){hash.low64, hash.high64};
+    return (struct journal_key){hash_bytes(bytes, journal->secret), bytes.n};
+}
+
+const unsigned char *journal_secret(const struct journal *journal)
+{
+    return journal->secret;
 }
 
 /* ---- segments */

@@ -74,8 +74,8 @@ void journal_close(struct journal *journal);
 /* ---- writing */
 
 struct journal_key {
-    uint64_t low, high; /* a keyed hash of what the sender repeats: raw label bytes, a canonical
-                           label set */
+    uint64_t low, high; /* a keyed hash of what the sender repeats (raw label bytes, a canonical
+                           label set), and its length */
 };
 /* A series in a batch's segment. */
 struct journal_series {
@@ -85,8 +85,9 @@ struct journal_series {
 #define JOURNAL_UNKNOWN UINT32_MAX        /* number: the key was never seen in this segment */
 #define JOURNAL_UNWANTED (UINT32_MAX - 1) /* number: known, and nobody wants its samples */
 
-/* The key of bytes, under a secret of this process. */
+/* The key of bytes: their hash (util/hash.h) under the journal's secret, and their length. */
 struct journal_key journal_key(const struct journal *journal, struct str bytes);
+const unsigned char *journal_secret(const struct journal *journal);
 
 struct journal_batch;
 struct journal_batch *journal_batch_new(struct journal *journal); /* its buffers are reused */
@@ -95,7 +96,8 @@ void journal_batch_free(struct journal_batch *batch);             /* NULL is fin
 /* Begin: the batch belongs to the segment of now. Returns the segment's number: what journal_find
  * and journal_define gave under another number is void. */
 uint64_t journal_begin(struct journal_batch *batch);
-/* Look n keys up; number is JOURNAL_UNKNOWN where not known. One lock. */
+/* Look n keys up; number is JOURNAL_UNKNOWN where not known. One lock; a compare each where the
+ * same keys were looked up in this order before. */
 void journal_find(struct journal_batch *batch, const struct journal_key *keys, size_t n,
                   struct journal_series *ret);
 /* Name a series, with __name__, empty values are no labels, any order. key: what finds it from now
@@ -107,6 +109,9 @@ bool journal_define(struct journal_batch *batch, struct journal_key key, const s
 /* Samples of a series, any order; of UNWANTED ones they are ignored. */
 void journal_add(struct journal_batch *batch, struct journal_series series, const time_ms *t,
                  const double *v, size_t n);
+/* One sample of each of n series. */
+void journal_add_each(struct journal_batch *batch, const struct journal_series *series,
+                      const time_ms *t, const double *v, size_t n);
 size_t journal_batch_samples(const struct journal_batch *batch);
 /* Append, and sync where asked to (several at once share one fsync); then the batch is empty and
  * not begun, whatever the result. ERR_IO: nothing of it is promised; trying again later can help.

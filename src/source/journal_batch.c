@@ -49,18 +49,14 @@ void journal_abandon(struct journal_batch *batch)
         journal_unpin(segment, batch->packer);
 }
 
-#define AHEAD 8 /* slots are fetched so many keys before they are looked at */
-
 void journal_find(struct journal_batch *batch, const struct journal_key *keys, size_t n,
                   struct journal_series *ret)
 {
     struct segment *segment = batch->segment;
+    uint32_t before = SERIES_FIRST;
     pthread_mutex_lock(&segment->names);
-    for (size_t i = 0; i < n; i++) {
-        if (i + AHEAD < n)
-            series_table_prefetch(&segment->table, keys[i + AHEAD]);
-        ret[i] = series_table_get(&segment->table, keys[i]);
-    }
+    for (size_t i = 0; i < n; i++)
+        ret[i] = series_table_get(&segment->table, keys[i], &before);
     pthread_mutex_unlock(&segment->names);
 }
 
@@ -130,7 +126,8 @@ bool journal_define(struct journal_batch *batch, struct journal_key key, const s
     }
     pthread_mutex_lock(&segment->names);
     if (wanted) {
-        struct journal_series known = series_table_get(&segment->table, canonical);
+        uint32_t first = SERIES_FIRST;
+        struct journal_series known = series_table_get(&segment->table, canonical, &first);
         bool kube = str_starts(name, STR("kube_"));
         series = known.number != JOURNAL_UNKNOWN
                      ? known
@@ -164,6 +161,33 @@ void journal_add(struct journal_batch *batch, struct journal_series series, cons
     samples->n += n;
 }
 
+void journal_add_each(struct journal_batch *batch, const struct journal_series *series,
+                      const time_ms *t, const double *v, size_t n)
+{
+    struct frame_samples *gpu = &batch->gpu;
+    bool live = batch->journal->live;
+    frame_samples_reserve(gpu, n);
+    if (live)
+        mem_reserve(batch->live, gpu->n, batch->live_room, n);
+    size_t at = gpu->n;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t number = series[i].number;
+        if (number >= JOURNAL_UNWANTED)
+            continue;
+        if (number & SERIES_KUBE) {
+            journal_add(batch, series[i], &t[i], &v[i], 1);
+            continue;
+        }
+        gpu->number[at] = number;
+        gpu->t[at] = t[i];
+        gpu->v[at] = v[i];
+        if (live)
+            batch->live[at] = series[i].live;
+        at++;
+    }
+    gpu->n = at;
+}
+
 size_t journal_batch_samples(const struct journal_batch *batch)
 {
     return batch->gpu.n + batch->kube.n;
@@ -177,19 +201,18 @@ static void pack(struct journal_batch *batch, const struct frame_samples *sample
     struct frame *frame = &frames->frame[frames->n];
     if (samples->n == 0)
         return;
-    *frame = (struct frame){.kind = FRAME_SAMPLES, .kube = kube, .count = (uint32_t)samples->n};
+    *frame = (struct frame){
+        .kind = FRAME_SAMPLES, .kube = kube, .plain = true, .count = (uint32_t)samples->n};
     frame->first = frame->last = samples->t[0];
     for (size_t i = 1; i < samples->n; i++) {
         frame->first = samples->t[i] < frame->first ? samples->t[i] : frame->first;
         frame->last = samples->t[i] > frame->last ? samples->t[i] : frame->last;
     }
-    strbuf_clear(&batch->raw);
-    frame_samples_put(samples, &batch->raw);
     mem_reserve(out->text, out->n, out->room, FRAME_HEADER_BYTES);
     out->n += FRAME_HEADER_BYTES;
     size_t at = out->n;
-    frame->raw = (uint32_t)batch->raw.n;
-    frame->packed = (uint32_t)frame_pack(batch->packer, strbuf_str(&batch->raw), out);
+    frame_samples_put(samples, out);
+    frame->raw = frame->packed = (uint32_t)(out->n - at);
     frame_seal(frame, (struct str){out->text + at, frame->packed});
     frames->n++;
 }

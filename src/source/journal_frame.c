@@ -1,7 +1,5 @@
-/* Samples are packed by column: numbers and stamps as differences from the one before (in a live
- * batch series follow each other and stamps hardly move, so that both are mostly a byte), values in
- * eight planes of a byte each, since what gauges say has zeros in most of them. zstd does the rest
- * at its fastest level: a receiver spends its time elsewhere, and disks are large. */
+/* Heads, checksums, definitions, the index. zstd packs what is text, at its fastest level; samples
+ * are small as they are (journal_columns.c). */
 #include "source/journal_frame.h"
 
 #include <stdlib.h>
@@ -96,7 +94,8 @@ void frame_put(const struct frame *frame, uint64_t salt, char *p)
     put32(p, FRAME_MAGIC);
     p[4] = (char)frame->kind;
     p[5] = (char)frame->kube;
-    p[6] = p[7] = 0;
+    p[6] = (char)frame->plain;
+    p[7] = 0;
     put32(p + 8, frame->packed);
     put32(p + 12, frame->raw);
     put32(p + 16, frame->count);
@@ -116,6 +115,7 @@ bool frame_read(const char *p, uint64_t salt, struct frame *ret)
         return false;
     struct frame frame = {.kind = (enum frame_kind)(uint8_t)p[4],
                           .kube = p[5] == 1,
+                          .plain = p[6] == 1,
                           .packed = get32(p + 8),
                           .raw = get32(p + 12),
                           .count = get32(p + 16),
@@ -124,7 +124,7 @@ bool frame_read(const char *p, uint64_t salt, struct frame *ret)
                           .first = (int64_t)get64(p + 32),
                           .last = (int64_t)get64(p + 40)};
     if (frame.kind < FRAME_DEFINITIONS || frame.kind > FRAME_INDEX ||
-        frame.packed > FRAME_PAYLOAD_MAX || frame.raw > FRAME_PAYLOAD_MAX)
+        frame.packed > FRAME_PAYLOAD_MAX || frame.raw > FRAME_PAYLOAD_MAX || (uint8_t)p[6] > 1)
         return false;
     if (frame.kind == FRAME_DEFINITIONS &&
         (frame.first < 0 || frame.last < frame.first || frame.last >= FRAME_SERIES_MAX))
@@ -174,83 +174,21 @@ size_t frame_pack(struct frame_packer *packer, struct str raw, struct strbuf *re
     return n;
 }
 
-bool frame_unpack(const struct frame *frame, struct str payload, struct strbuf *ret)
+bool frame_unpack(const struct frame *frame, struct str payload, struct strbuf *buf,
+                  struct str *ret)
 {
-    strbuf_clear(ret);
+    *ret = payload;
+    if (frame->plain)
+        return payload.n == frame->raw;
+    strbuf_clear(buf);
     if (frame->raw > FRAME_PAYLOAD_MAX)
         return false;
-    mem_reserve(ret->text, ret->n, ret->room, (size_t)frame->raw + 1);
-    size_t n = ZSTD_decompress(ret->text, frame->raw, payload.p, payload.n);
-    ret->n = ZSTD_isError(n) ? 0 : n;
-    ret->text[ret->n] = 0;
+    mem_reserve(buf->text, buf->n, buf->room, (size_t)frame->raw + 1);
+    size_t n = ZSTD_decompress(buf->text, frame->raw, payload.p, payload.n);
+    buf->n = ZSTD_isError(n) ? 0 : n;
+    buf->text[buf->n] = 0;
+    *ret = strbuf_str(buf);
     return !ZSTD_isError(n) && n == frame->raw;
-}
-
-void frame_samples_reserve(struct frame_samples *samples, size_t more)
-{
-    if (samples->n + more <= samples->room)
-        return;
-    size_t room = samples->room * 2 > samples->n + more ? samples->room * 2 : samples->n + more;
-    samples->number = mem_realloc(samples->number, room, sizeof *samples->number);
-    samples->t = mem_realloc(samples->t, room, sizeof *samples->t);
-    samples->v = mem_realloc(samples->v, room, sizeof *samples->v);
-    samples->room = room;
-}
-
-void frame_samples_release(struct frame_samples *samples)
-{
-    free(samples->number);
-    free(samples->t);
-    free(samples->v);
-    *samples = (struct frame_samples){0};
-}
-
-static inline uint64_t zigzag(uint64_t difference)
-{
-    return difference << 1 ^ (uint64_t)((int64_t)difference >> 63);
-}
-
-static inline uint64_t unzigzag(uint64_t value)
-{
-    return value >> 1 ^ (0 - (value & 1));
-}
-
-static inline char *put_varint(char *p, uint64_t value)
-{
-    for (; value >= 128; value >>= 7)
-        *p++ = (char)(value | 128);
-    *p++ = (char)value;
-    return p;
-}
-
-#define PLANES 8
-#define NUMBER_BYTES_MAX 5 /* of a difference of 33 bits */
-
-void frame_samples_put(const struct frame_samples *samples, struct strbuf *ret)
-{
-    size_t n = samples->n;
-    mem_reserve(ret->text, ret->n, ret->room,
-                4 + n * (NUMBER_BYTES_MAX + PROTOBUF_VARINT_MAX + PLANES) + 1);
-    char *begin = ret->text + ret->n, *p = begin + 4;
-    uint64_t before = 0;
-    for (size_t i = 0; i < n; i++) {
-        p = put_varint(p, zigzag(samples->number[i] - before));
-        before = samples->number[i];
-    }
-    put32(begin, (uint32_t)(p - begin));
-    before = 0;
-    for (size_t i = 0; i < n; i++) {
-        p = put_varint(p, zigzag((uint64_t)samples->t[i] - before));
-        before = (uint64_t)samples->t[i];
-    }
-    for (size_t i = 0; i < n; i++) {
-        uint64_t bits;
-        memcpy(&bits, &samples->v[i], sizeof bits);
-        for (size_t plane = 0; plane < PLANES; plane++)
-            p[plane * n + i] = (char)(bits >> (8 * plane));
-    }
-    ret->n = (size_t)(p - ret->text) + PLANES * n;
-    ret->text[ret->n] = 0;
 }
 
 /* A varint that is mostly one byte. */
@@ -261,56 +199,6 @@ static inline bool get_varint(const char **p, const char *end, uint64_t *ret)
         return true;
     }
     return protobuf_varint(p, end, ret);
-}
-
-static bool read_numbers(const char *p, const char *end, size_t n, uint32_t *number)
-{
-    uint64_t value = 0, difference;
-    for (size_t i = 0; i < n; i++) {
-        if (!get_varint(&p, end, &difference))
-            return false;
-        value += unzigzag(difference);
-        if (value > UINT32_MAX)
-            return false;
-        number[i] = (uint32_t)value;
-    }
-    return p == end;
-}
-
-static bool read_stamps(const char *p, const char *end, size_t n, time_ms *t)
-{
-    uint64_t value = 0, difference;
-    for (size_t i = 0; i < n; i++) {
-        if (!get_varint(&p, end, &difference))
-            return false;
-        value += unzigzag(difference);
-        t[i] = (time_ms)value;
-    }
-    return p == end;
-}
-
-bool frame_samples_read(struct str raw, uint32_t count, struct frame_samples *samples)
-{
-    size_t n = count;
-    if (n == 0 || raw.n < 4 || (raw.n - 4) / (2 + PLANES) < n)
-        return false;
-    size_t stamps = get32(raw.p), planes = raw.n - PLANES * n;
-    if (stamps < 4 || stamps > planes)
-        return false;
-    frame_samples_reserve(samples, n);
-    size_t at = samples->n;
-    if (!read_numbers(raw.p + 4, raw.p + stamps, n, samples->number + at) ||
-        !read_stamps(raw.p + stamps, raw.p + planes, n, samples->t + at))
-        return false;
-    const uint8_t *p = (const uint8_t *)raw.p + planes;
-    for (size_t i = 0; i < n; i++) {
-        uint64_t bits = 0;
-        for (size_t plane = 0; plane < PLANES; plane++)
-            bits |= (uint64_t)p[plane * n + i] << (8 * plane);
-        memcpy(&samples->v[at + i], &bits, sizeof bits);
-    }
-    samples->n += n;
-    return true;
 }
 
 static void put_text(struct str text, struct strbuf *ret)

@@ -2,7 +2,7 @@
  * what is read may be damaged in any way, and is checked before it is believed.
  *
  *     file header, 48 bytes, twice     magic, number, salt, created, CRC
- *     frame*                           header of 56 bytes, payload (zstd)
+ *     frame*                           header of 56 bytes, payload (zstd, or plain)
  *     INDEX frame, trailer             once the segment is sealed
  *
  * A frame's header has a CRC of its own and the segment's salt, a random number: after damage the
@@ -27,6 +27,7 @@ enum frame_kind { FRAME_DEFINITIONS = 1, FRAME_SAMPLES = 2, FRAME_INDEX = 3 };
 struct frame {
     enum frame_kind kind;
     bool kube;            /* samples of records (kube_…), else of the rest */
+    bool plain;           /* samples in columns; else the payload is packed by zstd */
     uint32_t packed, raw; /* bytes of the payload */
     uint32_t count;       /* samples, series, or entries */
     uint64_t sequence;    /* of frames in the segment, from 0 */
@@ -56,8 +57,10 @@ bool frame_read(const char *p, uint64_t salt, struct frame *ret);
 void frame_seal(struct frame *frame, struct str payload);
 bool frame_payload_is_sound(const struct frame *frame, struct str payload);
 
-/* Unpack a payload, replacing what `ret` had. False: it is damaged. */
-bool frame_unpack(const struct frame *frame, struct str payload, struct strbuf *ret);
+/* Unpack a payload into buf, replacing what it had; ret is a view of that, or the payload itself
+ * where it is plain. False: it is damaged. */
+bool frame_unpack(const struct frame *frame, struct str payload, struct strbuf *buf,
+                  struct str *ret);
 /* Pack and append to ret; returns the packed bytes. One thread owns a packer. */
 struct frame_packer;
 struct frame_packer *frame_packer_new(void);
@@ -73,11 +76,12 @@ struct frame_samples {
 };
 void frame_samples_reserve(struct frame_samples *samples, size_t more);
 void frame_samples_release(struct frame_samples *samples);
-/* Raw payload of n samples, appended. */
+/* Payload of a plain frame, appended. */
 void frame_samples_put(const struct frame_samples *samples, struct strbuf *ret);
-/* Appends to `samples`; false, and nothing appended, where the bytes are not `count` samples, at
- * least one. */
-bool frame_samples_read(struct str raw, uint32_t count, struct frame_samples *samples);
+/* Appends to `samples`; false, and nothing appended, where the unpacked bytes are not the frame's
+ * `count` samples, at least one. Plain or as earlier versions packed
+ * them. */
+bool frame_samples_read(const struct frame *frame, struct str raw, struct frame_samples *samples);
 
 /* A definition, appended to the raw payload. */
 void frame_definition_put(const struct label *labels, size_t n, struct strbuf *ret);

@@ -21,6 +21,7 @@
 #include "source/journal.h"
 #include "source/journal_frame.h"
 #include "source/journal_io.h"
+#include "util/hash.h"
 
 #define SEGMENT_FRAMES_MAX ((size_t)1 << 18) /* then a new segment begins */
 #define SEGMENT_NAME_BYTES 32
@@ -28,13 +29,18 @@
 
 /* Which series a segment knows, by key. Owner's lock. */
 struct series_table {
-    struct series_slot *slots;
-    uint32_t mask, n;
+    struct series_entry *entries; /* in order of coming */
+    uint32_t n, room;
+    uint32_t *slots; /* place + 1 by hash; three quarters full at most */
+    uint32_t mask;
 };
+#define SERIES_FIRST UINT32_MAX
 void series_table_init(struct series_table *table);
 void series_table_release(struct series_table *table);
-struct journal_series series_table_get(const struct series_table *table, struct journal_key key);
-void series_table_prefetch(const struct series_table *table, struct journal_key key);
+/* before: where the series that was asked for before this one stands, for who asks for the same
+ * ones in the same order again; SERIES_FIRST: none was. */
+struct journal_series series_table_get(struct series_table *table, struct journal_key key,
+                                       uint32_t *before);
 void series_table_put(struct series_table *table, struct journal_key key,
                       struct journal_series series);
 
@@ -81,7 +87,7 @@ struct journal {
     void *context;
     const struct journal_io *io;
     time_ms (*now)(void *context);
-    unsigned char secret[192]; /* of keys */
+    unsigned char secret[HASH_SECRET_BYTES]; /* of keys */
 
     pthread_mutex_t lock;      /* what follows */
     struct segment **segments; /* by number; the last may be the current one */

@@ -20,6 +20,7 @@ static bool read_index(const struct segment *segment, int fd, uint64_t size,
                        struct frame_entry **ret, size_t *ret_n)
 {
     struct strbuf bytes = {0}, raw = {0};
+    struct str entries;
     struct frame frame;
     uint64_t at = 0, salt = segment->head.salt;
     bool sound = size >= SEGMENT_HEADER_BYTES + FRAME_HEADER_BYTES + SEGMENT_TRAILER_BYTES &&
@@ -31,8 +32,8 @@ static bool read_index(const struct segment *segment, int fd, uint64_t size,
                  frame.packed == size - at - FRAME_HEADER_BYTES - SEGMENT_TRAILER_BYTES &&
                  read_bytes(fd, at + FRAME_HEADER_BYTES, frame.packed, &bytes) &&
                  frame_payload_is_sound(&frame, strbuf_str(&bytes)) &&
-                 frame_unpack(&frame, strbuf_str(&bytes), &raw) &&
-                 frame_entries_read(strbuf_str(&raw), at, ret, ret_n);
+                 frame_unpack(&frame, strbuf_str(&bytes), &raw, &entries) &&
+                 frame_entries_read(entries, at, ret, ret_n);
     strbuf_release(&bytes);
     strbuf_release(&raw);
     return sound;
@@ -73,7 +74,8 @@ struct reader {
     struct frame_samples block;
     time_ms *t; /* the block in order of series */
     double *v;
-    struct strbuf payload, raw;
+    struct strbuf payload, unpacked;
+    struct str raw; /* of the frame in hand */
 };
 
 static bool stopped(const struct reader *reader)
@@ -81,15 +83,16 @@ static bool stopped(const struct reader *reader)
     return progress_stopped(reader->read->stop);
 }
 
-/* A frame's payload, unpacked into reader->raw. */
+/* A frame's payload, unpacked: reader->raw. */
 static bool unpack(struct reader *reader, const struct frame_entry *entry)
 {
     reader->stats.frames++;
     reader->stats.bytes += entry->frame.packed;
-    bool sound = read_bytes(reader->fd, entry->at + FRAME_HEADER_BYTES, entry->frame.packed,
-                            &reader->payload) &&
-                 frame_payload_is_sound(&entry->frame, strbuf_str(&reader->payload)) &&
-                 frame_unpack(&entry->frame, strbuf_str(&reader->payload), &reader->raw);
+    bool sound =
+        read_bytes(reader->fd, entry->at + FRAME_HEADER_BYTES, entry->frame.packed,
+                   &reader->payload) &&
+        frame_payload_is_sound(&entry->frame, strbuf_str(&reader->payload)) &&
+        frame_unpack(&entry->frame, strbuf_str(&reader->payload), &reader->unpacked, &reader->raw);
     if (!sound) {
         reader->stats.damaged_frames++;
         reader->stats.damaged_bytes += entry->frame.packed;
@@ -115,7 +118,7 @@ static void name_series(struct reader *reader, const struct frame_entry *entry)
             reader->id[i] = ID_NAMELESS;
         return;
     }
-    const char *p = reader->raw.text, *end = p + reader->raw.n;
+    const char *p = reader->raw.p, *end = p + reader->raw.n;
     size_t n;
     for (int64_t i = entry->frame.first;
          i <= entry->frame.last && frame_definition_read(&p, end, labels, JOURNAL_LABELS_MAX, &n);
@@ -206,7 +209,7 @@ static void read_samples(struct reader *reader, const struct frame_entry *entry)
     }
     if (!unpack(reader, entry))
         return;
-    if (!frame_samples_read(strbuf_str(&reader->raw), frame->count, &reader->block)) {
+    if (!frame_samples_read(frame, reader->raw, &reader->block)) {
         reader->stats.damaged_frames++;
         return;
     }
@@ -313,7 +316,7 @@ enum err journal_read(struct journal *journal, const struct journal_read *read,
     free(reader.v);
     frame_samples_release(&reader.block);
     strbuf_release(&reader.payload);
-    strbuf_release(&reader.raw);
+    strbuf_release(&reader.unpacked);
     if (ret)
         *ret = reader.stats;
     return stopped(&reader) ? error_set(err, ERR_STOPPED, "stopped while reading the journal")

@@ -1,68 +1,76 @@
-/* The series of a segment, by key: open addressing, three quarters full at most, never shrinks; it
- * goes with the segment. Keys are 128 bits under a secret, so that two series that meet in one are
- * not to be expected, and nobody can make them. */
+/* The series of a segment, by key. Entries lie in the order in which they came, a table of places
+ * finds them by hash; both never shrink, they go with the segment.
+ *
+ * An entry remembers which key was asked for after its own: senders repeat their series in the same
+ * order, so that the next one is found by a compare, and mostly beside it in memory, where the
+ * table would be a miss of the cache for each. */
 #include <stdlib.h>
 
 #include "source/journal_impl.h"
 
-struct series_slot {
+struct series_entry {
     struct journal_key key;
     live_ref live;
-    uint32_t number; /* JOURNAL_UNKNOWN: an empty slot */
+    uint32_t number;
+    uint32_t next; /* place of the entry asked for after this one; 0 to begin with */
 };
-
-static struct series_slot *slots_new(size_t n)
-{
-    struct series_slot *slots = mem_alloc(n * sizeof *slots);
-    for (size_t i = 0; i < n; i++)
-        slots[i].number = JOURNAL_UNKNOWN;
-    return slots;
-}
 
 void series_table_init(struct series_table *table)
 {
-    table->mask = 63;
-    table->n = 0;
-    table->slots = slots_new(64);
+    *table = (struct series_table){.mask = 63};
+    table->slots = mem_zalloc((size_t)table->mask + 1, sizeof *table->slots);
 }
 
 void series_table_release(struct series_table *table)
 {
     free(table->slots);
+    free(table->entries);
     *table = (struct series_table){0};
 }
 
-static struct series_slot *slot_of(const struct series_table *table, struct journal_key key)
+static bool is_key(const struct series_entry *entry, struct journal_key key)
+{
+    return entry->key.low == key.low && entry->key.high == key.high;
+}
+
+/* The slot of a key: empty (0), or with its place. */
+static uint32_t *slot_of(const struct series_table *table, struct journal_key key)
 {
     uint32_t at = (uint32_t)key.low & table->mask;
-    for (;; at = (at + 1) & table->mask) {
-        struct series_slot *slot = &table->slots[at];
-        if (slot->number == JOURNAL_UNKNOWN ||
-            (slot->key.low == key.low && slot->key.high == key.high))
-            return slot;
+    for (; table->slots[at]; at = (at + 1) & table->mask)
+        if (is_key(&table->entries[table->slots[at] - 1], key))
+            break;
+    return &table->slots[at];
+}
+
+struct journal_series series_table_get(struct series_table *table, struct journal_key key,
+                                       uint32_t *before)
+{
+    uint32_t place = *before == SERIES_FIRST ? 0 : table->entries[*before].next;
+    if (place >= table->n || !is_key(&table->entries[place], key)) {
+        uint32_t slot = *slot_of(table, key);
+        if (slot == 0)
+            return (struct journal_series){JOURNAL_UNKNOWN, LIVE_NONE};
+        place = slot - 1;
+        if (*before != SERIES_FIRST)
+            table->entries[*before].next = place;
     }
-}
-
-void series_table_prefetch(const struct series_table *table, struct journal_key key)
-{
-    __builtin_prefetch(&table->slots[(uint32_t)key.low & table->mask]);
-}
-
-struct journal_series series_table_get(const struct series_table *table, struct journal_key key)
-{
-    const struct series_slot *slot = slot_of(table, key);
-    return (struct journal_series){slot->number, slot->live};
+    *before = place;
+    const struct series_entry *entry = &table->entries[place];
+    return (struct journal_series){entry->number, entry->live};
 }
 
 static void grow(struct series_table *table)
 {
-    struct series_table wide = {.mask = table->mask * 2 + 1, .n = table->n};
-    wide.slots = slots_new((size_t)wide.mask + 1);
-    for (size_t i = 0; i <= table->mask; i++)
-        if (table->slots[i].number != JOURNAL_UNKNOWN)
-            *slot_of(&wide, table->slots[i].key) = table->slots[i];
     free(table->slots);
-    *table = wide;
+    table->mask = table->mask * 2 + 1;
+    table->slots = mem_zalloc((size_t)table->mask + 1, sizeof *table->slots);
+    for (uint32_t i = 0; i < table->n; i++) {
+        uint32_t at = (uint32_t)table->entries[i].key.low & table->mask;
+        while (table->slots[at])
+            at = (at + 1) & table->mask;
+        table->slots[at] = i + 1;
+    }
 }
 
 void series_table_put(struct series_table *table, struct journal_key key,
@@ -70,7 +78,12 @@ void series_table_put(struct series_table *table, struct journal_key key,
 {
     if ((table->n + 1) * 4 > (table->mask + 1) * 3)
         grow(table);
-    struct series_slot *slot = slot_of(table, key);
-    table->n += slot->number == JOURNAL_UNKNOWN;
-    *slot = (struct series_slot){key, series.live, series.number};
+    uint32_t *slot = slot_of(table, key);
+    if (*slot == 0) {
+        struct series_entry entry = {.key = key};
+        mem_push(table->entries, table->n, table->room, entry);
+        *slot = table->n;
+    }
+    table->entries[*slot - 1].live = series.live;
+    table->entries[*slot - 1].number = series.number;
 }

@@ -1,6 +1,7 @@
 /* A request goes through in three steps: the body is decoded whole (wire/remote_write), its series
  * are looked up by a hash of their label bytes, all at once, and what is new is named; then samples
- * go into a batch, which is committed.
+ * go into a batch, which is committed. Label bytes are taken on trust where they are known, and
+ * looked at before anything is kept where they are not.
  *
  * A desk is what one request needs of buffers; there are as many as requests may be in hand, made
  * when they are needed, and kept. */
@@ -264,7 +265,7 @@ static void define(struct work *work, size_t i)
     complain(work, why, labels, n);
 }
 
-static void find_series(struct work *work)
+static void look_up(struct work *work)
 {
     struct desk *desk = work->desk;
     const struct remote_write *request = &desk->request;
@@ -274,18 +275,44 @@ static void find_series(struct work *work)
         desk->series = mem_realloc(desk->series, n, sizeof *desk->series);
         desk->room = n;
     }
-    for (size_t i = 0; i < n; i++)
-        desk->keys[i] = request->series[i].scattered
-                            ? (struct journal_key){0, 0}
-                            : journal_key(work->route->journal, request->series[i].labels);
-    journal_find(desk->batch, desk->keys, n, desk->series);
     for (size_t i = 0; i < n; i++) {
+        const struct remote_write_series *series = &request->series[i];
+        desk->keys[i] = series->scattered ? (struct journal_key){0, 0}
+                                          : (struct journal_key){series->hash, series->labels.n};
+    }
+    journal_find(desk->batch, desk->keys, n, desk->series);
+}
+
+/* Is what was taken for labels, and is not known, nothing but labels? */
+static bool is_to_be_trusted(const struct desk *desk)
+{
+    const struct remote_write *request = &desk->request;
+    for (size_t i = 0; i < request->series_n; i++)
+        if (desk->series[i].number == JOURNAL_UNKNOWN && request->series[i].trusted &&
+            !remote_write_are_labels(request->series[i].labels))
+            return false;
+    return true;
+}
+
+/* Nothing of the request is used before all of it is known to be good. */
+static enum err find_series(struct work *work, struct error *err)
+{
+    struct desk *desk = work->desk;
+    look_up(work);
+    if (!is_to_be_trusted(desk)) {
+        enum err e = remote_write_read_over(&desk->request, err);
+        if (e != ERR_OK)
+            return e;
+        look_up(work);
+    }
+    for (size_t i = 0; i < desk->request.series_n; i++) {
         /* The same new series may come twice in one request. */
         if (desk->series[i].number == JOURNAL_UNKNOWN)
             journal_find(desk->batch, &desk->keys[i], 1, &desk->series[i]);
         if (desk->series[i].number == JOURNAL_UNKNOWN)
             define(work, i);
     }
+    return ERR_OK;
 }
 
 /* Keep the samples of a series whose time can be. */
@@ -304,24 +331,50 @@ static void add_in_time(struct work *work, size_t i)
     }
 }
 
+/* The samples of one series. */
+static void add_series(struct work *work, size_t i)
+{
+    struct desk *desk = work->desk;
+    const struct remote_write *request = &desk->request;
+    const struct remote_write_series *series = &request->series[i];
+    bool in_time = true;
+    for (uint32_t s = series->first; s < series->first + series->n; s++)
+        in_time &= request->t[s] >= work->oldest && request->t[s] <= work->newest;
+    if (desk->series[i].number == JOURNAL_UNWANTED)
+        work->add.ignored_samples += series->n;
+    else if (in_time)
+        journal_add(desk->batch, desk->series[i], request->t + series->first,
+                    request->v + series->first, series->n);
+    else
+        add_in_time(work, i);
+}
+
+/* How many series from i on have one sample each, whose time can be. */
+static size_t singles(const struct work *work, size_t i)
+{
+    const struct remote_write *request = &work->desk->request;
+    size_t end = i;
+    for (; end < request->series_n && request->series[end].n == 1; end++) {
+        time_ms t = request->t[request->series[end].first];
+        if (t < work->oldest || t > work->newest)
+            break;
+    }
+    return end - i;
+}
+
 static void add_samples(struct work *work)
 {
     struct desk *desk = work->desk;
     const struct remote_write *request = &desk->request;
-    for (size_t i = 0; i < request->series_n; i++) {
-        const struct remote_write_series *series = &request->series[i];
-        if (desk->series[i].number == JOURNAL_UNWANTED) {
-            work->add.ignored_samples += series->n;
+    for (size_t i = 0, n; i < request->series_n; i += n ? n : 1) {
+        n = singles(work, i);
+        if (n == 0) {
+            add_series(work, i);
             continue;
         }
-        bool in_time = true;
-        for (uint32_t s = series->first; s < series->first + series->n; s++)
-            in_time &= request->t[s] >= work->oldest && request->t[s] <= work->newest;
-        if (in_time)
-            journal_add(desk->batch, desk->series[i], request->t + series->first,
-                        request->v + series->first, series->n);
-        else
-            add_in_time(work, i);
+        size_t before = journal_batch_samples(desk->batch), first = request->series[i].first;
+        journal_add_each(desk->batch, &desk->series[i], &request->t[first], &request->v[first], n);
+        work->add.ignored_samples += n - (journal_batch_samples(desk->batch) - before);
     }
     work->add.samples = journal_batch_samples(desk->batch);
 }
@@ -341,6 +394,11 @@ static void answer_stored(struct work *work)
            add->bad_series, *work->complaint ? ": " : "", work->complaint);
 }
 
+static void answer_unread(struct work *work, enum err e, const struct error *err)
+{
+    answer(work, e == ERR_LIMIT ? 413 : 400, 0, "%s\n", err->text);
+}
+
 static void store(struct work *work)
 {
     struct push *push = work->push;
@@ -355,7 +413,12 @@ static void store(struct work *work)
         desk->route = work->route;
     }
     journal_begin(desk->batch);
-    find_series(work);
+    enum err e = find_series(work, &err);
+    if (e != ERR_OK) {
+        journal_abandon(desk->batch);
+        answer_unread(work, e, &err);
+        return;
+    }
     add_samples(work);
     if (journal_commit(desk->batch, true, &err) == ERR_OK) {
         answer_stored(work);
@@ -369,16 +432,17 @@ static void decode_and_store(struct work *work, struct str body)
 {
     struct error err = {0};
     struct remote_write *request = &work->desk->request;
-    enum err e = remote_write_read(request, body, work->push->decoded_max, &err);
+    request->secret = journal_secret(work->route->journal);
+    enum err e = remote_write_read_on_trust(request, body, work->push->decoded_max, &err);
     if (e != ERR_OK) {
-        answer(work, e == ERR_LIMIT ? 413 : 400, 0, "%s\n", err.text);
+        answer_unread(work, e, &err);
         return;
     }
     work->add.bytes = body.n;
+    store(work);
     work->add.series = request->series_n;
     work->add.histograms = request->histograms;
     work->add.exemplars = request->exemplars;
-    store(work);
 }
 
 static void add_stats(struct work *work)

@@ -103,8 +103,10 @@ static void on_samples(void *context, const uint32_t *id, const time_ms *t, cons
 {
     struct scraper *scraper = context;
     const struct place *place = scraper->reading;
+    struct journal_series series[PROMTEXT_BATCH];
     for (size_t i = 0; i < n; i++)
-        journal_add(scraper->batch, place->series[id[i]], &t[i], &v[i], 1);
+        series[i] = place->series[id[i]];
+    journal_add_each(scraper->batch, series, t, v, n);
     scraper->samples += (uint32_t)n;
 }
 

@@ -1,8 +1,8 @@
 /* Lines, heads and numbers.
  *
- * Every head that was tokenised once is remembered by 128 bits of a hash of its raw bytes, under a
- * secret of this process, and by what the sink called its series. Its text is not kept: a fleet's
- * heads weigh 300 bytes each. A head also remembers which head followed it; that is the guess for
+ * Every head that was tokenised once is remembered by a hash of its raw bytes (util/hash), their
+ * number, and what the sink called its series. Its text is not kept: a fleet's heads weigh 300
+ * bytes each. A head also remembers which head followed it; that is the guess for
  * the next line, and it is right for the same target scraped again, for a file that goes round the
  * same series at every step, and, as each head then follows itself, for a file that has a series'
  * lines together. A right guess gives the head's length, so that nothing is searched: the hash is
@@ -16,9 +16,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
+#include "util/hash.h"
 #include "wire/number.h"
 #include "wire/promtext_head.h"
 
@@ -32,7 +30,7 @@
 
 /* Heads are numbered from 1; number 0 stands before a text's first. */
 struct head {
-    XXH128_hash_t hash;
+    uint64_t hash;
     uint32_t bytes;  /* of the head's raw text */
     uint32_t series; /* the sink's id */
     uint32_t next;   /* the head that followed last time */
@@ -69,7 +67,7 @@ struct promtext {
 
     struct strbuf rest; /* a line's beginning whose end has not come */
     struct promtext_head tokens;
-    unsigned char secret[XXH3_SECRET_SIZE_MIN];
+    unsigned char secret[HASH_SECRET_BYTES];
 };
 
 static void random_secret(unsigned char *secret, size_t n)
@@ -119,7 +117,7 @@ static void slots_make(struct promtext *x, size_t n)
     x->l.slots = mem_zalloc(n, sizeof *x->l.slots);
     x->l.slots_n = n;
     for (size_t i = 1; i < x->l.heads_n; i++) {
-        size_t at = x->l.heads[i].hash.low64 & (n - 1);
+        size_t at = x->l.heads[i].hash & (n - 1);
         while (x->l.slots[at])
             at = (at + 1) & (n - 1);
         x->l.slots[at] = (uint32_t)i;
@@ -237,9 +235,9 @@ static inline void sample(struct promtext *x, uint32_t number, bool stamped, tim
         deliver(x);
 }
 
-static inline XXH128_hash_t hash_of(const struct promtext *x, const char *p, size_t n)
+static inline uint64_t hash_of(const struct promtext *x, const char *p, size_t n)
 {
-    return XXH3_128bits_withSecret(p, n, x->secret, sizeof x->secret);
+    return hash_bytes((struct str){p, n}, x->secret);
 }
 
 /* A stamp in the short form at p, up to the newline; NULL where the long way must look at it. */
@@ -280,10 +278,8 @@ static inline const char *quick_line(struct promtext *x, const char *p, const ch
     if (number == x->current && x->last.n) {
         if (memcmp(p, x->last.p, n) != 0)
             return NULL;
-    } else {
-        XXH128_hash_t hash = hash_of(x, p, n);
-        if (hash.low64 != head->hash.low64 || hash.high64 != head->hash.high64)
-            return NULL;
+    } else if (hash_of(x, p, n) != head->hash) {
+        return NULL;
     }
     double v;
     const char *q = number_scan(p + n + 1, &v);
@@ -313,21 +309,21 @@ static void bad_line(struct promtext *x, const char *p, size_t n, const char *re
                          (struct str){p, n < BEGINS_MAX ? n : BEGINS_MAX}, reason);
 }
 
-static uint32_t find(const struct promtext *x, const char *p, size_t n, XXH128_hash_t *ret_hash)
+static uint32_t find(const struct promtext *x, const char *p, size_t n, uint64_t *ret_hash)
 {
-    XXH128_hash_t hash = *ret_hash = hash_of(x, p, n);
-    for (size_t at = hash.low64 & (x->l.slots_n - 1);; at = (at + 1) & (x->l.slots_n - 1)) {
+    uint64_t hash = *ret_hash = hash_of(x, p, n);
+    for (size_t at = hash & (x->l.slots_n - 1);; at = (at + 1) & (x->l.slots_n - 1)) {
         uint32_t number = x->l.slots[at];
         if (number == NO_HEAD)
             return NO_HEAD;
         const struct head *head = &x->l.heads[number];
-        if (head->hash.low64 == hash.low64 && head->hash.high64 == hash.high64 && head->bytes == n)
+        if (head->hash == hash && head->bytes == n)
             return number;
     }
 }
 
 /* A head that is new: ask the sink for its series. */
-static uint32_t add(struct promtext *x, size_t n, XXH128_hash_t hash)
+static uint32_t add(struct promtext *x, size_t n, uint64_t hash)
 {
     x->stats.heads++;
     if (x->l.heads_n > PROMTEXT_HEADS_MAX)
@@ -339,7 +335,7 @@ static uint32_t add(struct promtext *x, size_t n, XXH128_hash_t hash)
     if (x->l.heads_n * 2 > x->l.slots_n) {
         slots_make(x, x->l.slots_n * 2);
     } else {
-        size_t at = hash.low64 & (x->l.slots_n - 1);
+        size_t at = hash & (x->l.slots_n - 1);
         while (x->l.slots[at])
             at = (at + 1) & (x->l.slots_n - 1);
         x->l.slots[at] = number;
@@ -353,7 +349,7 @@ static uint32_t head_at(struct promtext *x, const char *p, const char *end, cons
 {
     /* Mostly the last brace of the line ends the head; an exemplar has one too. Whether it does is
      * known as soon as the table knows these bytes, since no head begins with another in braces. */
-    XXH128_hash_t hash = {0};
+    uint64_t hash = 0;
     const char *brace = memrchr(p, '}', (size_t)(end - p));
     uint32_t number = NO_HEAD;
     if (brace) {

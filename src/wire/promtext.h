@@ -22,7 +22,7 @@
 
 #define PROMTEXT_LINE_MAX ((size_t)1 << 20)  /* bytes of a line without its newline */
 #define PROMTEXT_LABELS_MAX 256              /* labels of a head, the name included */
-#define PROMTEXT_HEADS_MAX ((size_t)1 << 20) /* heads remembered (about 60 bytes each) */
+#define PROMTEXT_HEADS_MAX ((size_t)1 << 20) /* heads remembered (about 45 bytes each) */
 #define PROMTEXT_BATCH 512                   /* samples of a delivery, at most */
 #define PROMTEXT_NO_TIME INT64_MIN           /* the stamp of a sample that has none */
 #define PROMTEXT_SKIP UINT32_MAX             /* a series that nobody wants */
@@ -85,7 +85,7 @@ size_t promtext_remembered(const struct promtext *text);
 void promtext_vanished(const struct promtext *text, void (*each)(void *context, uint32_t series),
                        void *context);
 
-/* Many targets, one decoder: a layout is what is remembered of one target's texts, about 50 bytes a
+/* Many targets, one decoder: a layout is what is remembered of one target's texts, about 40 bytes a
  * head. A layout belongs to the decoder that it was used with first (hashes are under its secret).
  */
 struct promtext_layout;

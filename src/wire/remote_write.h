@@ -27,6 +27,8 @@
 struct remote_write_series {
     struct str labels; /* their bytes: fields of a TimeSeries, in the order of the sender */
     bool scattered;    /* samples stand among them: the bytes say nothing about the series */
+    bool trusted;      /* not looked at: see remote_write_read_on_trust */
+    uint64_t hash;     /* of the label bytes, where there is a secret */
     uint32_t first, n; /* its samples */
 };
 
@@ -39,6 +41,7 @@ struct remote_write {
     double *v;
     size_t samples_n, samples_room;
     uint64_t exemplars, histograms, metadata; /* skipped */
+    const unsigned char *secret; /* yours: of util/hash.h, for the series' hashes; NULL: none */
     struct strbuf decoded;
 };
 void remote_write_release(struct remote_write *request);
@@ -48,6 +51,16 @@ void remote_write_release(struct remote_write *request);
  * WriteRequest. On errors the request holds nothing. */
 enum err remote_write_read(struct remote_write *request, struct str body, size_t max_bytes,
                            struct error *err);
+
+/* The same for who knows most series by their label bytes: what ends like a series of one sample,
+ * as senders lay it out, is taken for that, and the bytes before the sample for labels, unread.
+ * Bytes that were labels before are labels now; of others ask remote_write_are_labels() before
+ * anything of the request is used, and where one says no, read the request over. */
+enum err remote_write_read_on_trust(struct remote_write *request, struct str body, size_t max_bytes,
+                                    struct error *err);
+bool remote_write_are_labels(struct str bytes); /* fields that are labels, and no others */
+/* Read what is decoded again, all of it. Errors as above. */
+enum err remote_write_read_over(struct remote_write *request, struct error *err);
 
 /* The labels of a series, in the sender's order: at most REMOTE_WRITE_LABELS_MAX, views. False, and
  * why, where the bytes are no labels, or too many. Whether they name a series (UTF-8, no name

@@ -6,14 +6,16 @@
 #include "source/journal_frame.h"
 #include "util/error.h"
 
-static void samples(struct str bytes, uint32_t count)
+static void samples(struct str bytes, uint32_t count, bool plain)
 {
+    struct frame frame = {.kind = FRAME_SAMPLES, .plain = plain, .count = count};
     struct frame_samples samples = {0}, again = {0};
     struct strbuf raw = {0};
-    if (frame_samples_read(bytes, count, &samples)) {
+    if (frame_samples_read(&frame, bytes, &samples)) {
         invariant(samples.n == count);
         frame_samples_put(&samples, &raw);
-        invariant(frame_samples_read(strbuf_str(&raw), count, &again));
+        frame.plain = true;
+        invariant(frame_samples_read(&frame, strbuf_str(&raw), &again));
         invariant(count == 0 || memcmp(samples.t, again.t, count * sizeof *again.t) == 0);
         invariant(count == 0 || memcmp(samples.v, again.v, count * sizeof *again.v) == 0);
     } else {
@@ -47,7 +49,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct segment_head head;
     uint64_t at;
     size_t n;
-    samples(bytes, data[1]);
+    samples(bytes, data[1], false);
+    samples(bytes, data[1], true);
     definitions(bytes);
     if (frame_entries_read(bytes, 1 << 20, &entries, &n))
         free(entries);
@@ -57,7 +60,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     segment_trailer_read(bytes, 0, &at);
     frame = (struct frame){.raw = data[0] * 16u};
     struct strbuf raw = {0};
-    frame_unpack(&frame, bytes, &raw);
+    struct str view;
+    frame_unpack(&frame, bytes, &raw, &view);
     strbuf_release(&raw);
     return 0;
 }

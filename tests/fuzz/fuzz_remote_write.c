@@ -25,6 +25,31 @@ static void look(const struct remote_write *request)
     invariant(samples == request->samples_n);
 }
 
+/* What is read on trust and turns out to be labels is what reading all of it gives; and reading
+ * over gives that in any case. */
+static void trust(const struct remote_write *strict, bool good, struct str block)
+{
+    struct remote_write quick = {0};
+    bool read = remote_write_read_on_trust(&quick, block, (size_t)1 << 20, NULL) == ERR_OK;
+    bool labels = read;
+    for (size_t i = 0; i < quick.series_n; i++)
+        labels &= !quick.series[i].trusted || remote_write_are_labels(quick.series[i].labels);
+    invariant(read || !good);
+    if (read && !labels)
+        invariant((remote_write_read_over(&quick, NULL) == ERR_OK) == good);
+    else
+        invariant(read == good);
+    invariant(quick.series_n == strict->series_n && quick.samples_n == strict->samples_n);
+    for (size_t i = 0; i < quick.series_n; i++) {
+        const struct remote_write_series *a = &quick.series[i], *b = &strict->series[i];
+        invariant(str_eq(a->labels, b->labels) && a->first == b->first && a->n == b->n);
+    }
+    for (size_t i = 0; i < quick.samples_n; i++)
+        invariant(quick.t[i] == strict->t[i] &&
+                  memcmp(&quick.v[i], &strict->v[i], sizeof(double)) == 0);
+    remote_write_release(&quick);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -37,7 +62,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         snappy_block_encode(bytes, &block);
     else
         strbuf_add(&block, bytes);
-    if (remote_write_read(&request, strbuf_str(&block), (size_t)1 << 20, NULL) == ERR_OK)
+    bool good = remote_write_read(&request, strbuf_str(&block), (size_t)1 << 20, NULL) == ERR_OK;
+    trust(&request, good, strbuf_str(&block));
+    if (good)
         look(&request);
     else
         invariant(request.series_n == 0 && request.samples_n == 0);

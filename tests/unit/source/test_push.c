@@ -230,6 +230,59 @@ static void bytes_that_are_no_request_are_400(void **state)
     receiver_end(&receiver);
 }
 
+/* A series of one sample whose other bytes are no labels: a second sample with a stamp of another
+ * size, an exemplar in front, a label that is cut. What ends like a known series is none. */
+static void series_that_only_end_as_usual_are_read_over(void **state)
+{
+    (void)state;
+    struct receiver receiver;
+    struct strbuf message = {0}, series = {0}, part = {0}, label = {0};
+    receiver_begin(&receiver, NULL, (struct push_options){0});
+    put_gpu(&message, "1", "x", LAB_T0 - 30000, 40);
+    assert_int_equal(send(receiver.push, &message).status, 204);
+    protobuf_put_bytes(&label, 1, STR("UUID"));
+    protobuf_put_bytes(&label, 2, STR("2"));
+    protobuf_put_bytes(&series, 1, strbuf_str(&label));
+    strbuf_clear(&label);
+    protobuf_put_bytes(&label, 1, STR("__name__"));
+    protobuf_put_bytes(&label, 2, STR("DCGM_FI_DEV_GPU_UTIL"));
+    protobuf_put_bytes(&series, 1, strbuf_str(&label));
+    strbuf_clear(&label);
+    protobuf_put_bytes(&label, 1, STR("node"));
+    protobuf_put_bytes(&label, 2, STR("gpu-1"));
+    protobuf_put_bytes(&series, 1, strbuf_str(&label));
+    size_t labels_n = series.n;
+    protobuf_put_double(&part, 1, 50);
+    protobuf_put_uint64(&part, 2, 1); /* 1970: too old, and a sample all the same */
+    protobuf_put_bytes(&series, 2, strbuf_str(&part));
+    size_t short_n = series.n;
+    strbuf_clear(&part);
+    protobuf_put_double(&part, 1, 51);
+    protobuf_put_uint64(&part, 2, (uint64_t)LAB_T0 - 15000);
+    protobuf_put_bytes(&series, 2, strbuf_str(&part));
+    put_gpu(&message, "1", "x", LAB_T0 - 15000, 41);
+    protobuf_put_bytes(&message, 1, strbuf_str(&series));
+    struct push_answer answer = send(receiver.push, &message);
+    assert_int_equal(answer.status, 400);
+    assert_non_null(strstr(answer.text, "2 samples are stored; refused for good: 1 too old"));
+    assert_int_equal(samples_in(&receiver, "2", LAB_T0 - 15000), 1);
+    /* The labels cut in the middle: no request, and nothing of it is kept. */
+    memmove(series.text + labels_n - 3, series.text + short_n, series.n - short_n);
+    series.n -= short_n - labels_n + 3;
+    put_gpu(&message, "1", "x", LAB_T0, 42);
+    protobuf_put_bytes(&message, 1, strbuf_str(&series));
+    assert_int_equal(send(receiver.push, &message).status, 400);
+    assert_int_equal(samples_in(&receiver, "1", LAB_T0), 0);
+    put_gpu(&message, "1", "x", LAB_T0, 42);
+    assert_int_equal(send(receiver.push, &message).status, 204);
+    assert_int_equal(samples_in(&receiver, "1", LAB_T0), 1);
+    strbuf_release(&message);
+    strbuf_release(&series);
+    strbuf_release(&part);
+    strbuf_release(&label);
+    receiver_end(&receiver);
+}
+
 static void other_protocols_are_415(void **state)
 {
     (void)state;
@@ -338,6 +391,7 @@ int main(void)
         cmocka_unit_test(metrics_that_nobody_wants_are_counted),
         cmocka_unit_test(what_can_never_be_kept_is_400_and_the_rest_is_stored),
         cmocka_unit_test(bytes_that_are_no_request_are_400),
+        cmocka_unit_test(series_that_only_end_as_usual_are_read_over),
         cmocka_unit_test(other_protocols_are_415),
         cmocka_unit_test(a_full_disk_is_503_until_there_is_room),
         cmocka_unit_test(what_is_pushed_is_seen_at_once),
