@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #include "source/journal_frame.h"
+#include "util/error.h"
 #include "wire/protobuf.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "digits are copied as they lie");
@@ -216,15 +217,22 @@ static inline bool get_run(const char **p, const char *end, size_t most, uint64_
     return true;
 }
 
+/* The next run of numbers after `value`, all of which are numbers. */
+static inline bool get_number_run(const char **p, const char *end, size_t most, uint64_t value,
+                                  uint64_t *ret_step, size_t *ret_n)
+{
+    if (!get_run(p, end, most, ret_step, ret_n))
+        return false;
+    /* Neither step nor run is more than 33 bits, so that no sum wraps round unseen. */
+    return *ret_step + UINT32_MAX <= 2 * (uint64_t)UINT32_MAX &&
+           value + *ret_step * *ret_n <= UINT32_MAX;
+}
+
 static bool read_numbers(const char *p, const char *end, size_t n, uint32_t *number)
 {
     uint64_t value = 0, step;
     for (size_t i = 0, run; i < n; i += run) {
-        if (!get_run(&p, end, n - i, &step, &run))
-            return false;
-        /* Neither step nor run is more than 33 bits, so that no sum wraps round unseen. */
-        uint64_t last = value + step * run;
-        if (step + UINT32_MAX > 2 * (uint64_t)UINT32_MAX || last > UINT32_MAX)
+        if (!get_number_run(&p, end, n - i, value, &step, &run))
             return false;
         for (size_t k = 0; k < run; k++)
             number[i + k] = (uint32_t)(value += step);
@@ -263,7 +271,12 @@ static bool read_values(const char *p, const char *end, size_t n, double *v)
     return digits == end;
 }
 
-static bool read_columns(struct str raw, size_t n, struct frame_samples *samples)
+/* Where the columns of a payload begin. */
+struct columns {
+    const char *numbers, *stamps, *shapes, *end;
+};
+
+static bool find_columns(struct str raw, size_t n, struct columns *ret)
 {
     if (raw.n < HEAD_BYTES + TAIL_BYTES || raw.n - HEAD_BYTES - TAIL_BYTES < n)
         return false;
@@ -271,13 +284,79 @@ static bool read_columns(struct str raw, size_t n, struct frame_samples *samples
     size_t numbers_n = get_length(raw.p), stamps_n = get_length(raw.p + 4);
     if (numbers_n > room || stamps_n > room - numbers_n)
         return false;
-    const char *numbers = raw.p + HEAD_BYTES, *stamps = numbers + numbers_n;
-    const char *shapes = stamps + stamps_n, *end = raw.p + raw.n - TAIL_BYTES;
+    ret->numbers = raw.p + HEAD_BYTES;
+    ret->stamps = ret->numbers + numbers_n;
+    ret->shapes = ret->stamps + stamps_n;
+    ret->end = raw.p + raw.n - TAIL_BYTES;
+    return true;
+}
+
+static bool read_columns(struct str raw, size_t n, struct frame_samples *samples)
+{
+    struct columns columns;
+    if (!find_columns(raw, n, &columns))
+        return false;
     size_t at = samples->n;
     frame_samples_reserve(samples, n);
-    return read_numbers(numbers, stamps, n, samples->number + at) &&
-           read_stamps(stamps, shapes, n, samples->t + at) &&
-           read_values(shapes, end, n, samples->v + at);
+    return read_numbers(columns.numbers, columns.stamps, n, samples->number + at) &&
+           read_stamps(columns.stamps, columns.shapes, n, samples->t + at) &&
+           read_values(columns.shapes, columns.end, n, samples->v + at);
+}
+
+/* The smallest and the largest number; false where there are not n sound ones. */
+static bool check_numbers(const char *p, const char *end, size_t n, uint32_t *ret_low,
+                          uint32_t *ret_high)
+{
+    uint64_t value = 0, step, low = UINT32_MAX, high = 0;
+    for (size_t i = 0, run; i < n; i += run) {
+        if (!get_number_run(&p, end, n - i, value, &step, &run))
+            return false;
+        uint64_t first = value + step;
+        value += step * run;
+        low = first < low ? first : low;
+        low = value < low ? value : low;
+        high = first > high ? first : high;
+        high = value > high ? value : high;
+    }
+    *ret_low = (uint32_t)low;
+    *ret_high = (uint32_t)high;
+    return p == end;
+}
+
+bool frame_samples_check(const struct frame *frame, struct str raw, uint32_t *ret_low,
+                         uint32_t *ret_high)
+{
+    struct columns columns;
+    size_t n = frame->count, digits = 0, stamps = 0, run;
+    uint64_t step;
+    if (n == 0 || !find_columns(raw, n, &columns) ||
+        !check_numbers(columns.numbers, columns.stamps, n, ret_low, ret_high))
+        return false;
+    const char *p = columns.stamps;
+    for (; stamps < n; stamps += run)
+        if (!get_run(&p, columns.shapes, n - stamps, &step, &run))
+            return false;
+    unsigned most = 0;
+    for (size_t i = 0; i < n; i++) {
+        unsigned length = (uint8_t)columns.shapes[i] & LENGTH_MASK;
+        most = length > most ? length : most;
+        digits += length;
+    }
+    return p == columns.shapes && most <= sizeof(double) &&
+           digits == (size_t)(columns.end - columns.shapes) - n;
+}
+
+void frame_numbers_count(struct str raw, uint32_t count, uint32_t low, uint32_t *counts)
+{
+    struct columns columns;
+    uint64_t value = 0, step;
+    bool good = find_columns(raw, count, &columns);
+    for (size_t i = 0, run; good && i < count; i += run) {
+        good = get_number_run(&columns.numbers, columns.stamps, count - i, value, &step, &run);
+        for (size_t k = 0; good && k < run; k++)
+            counts[((value += step) >> 1) - low]++;
+    }
+    invariant(good);
 }
 
 /* ---- as earlier versions wrote: length of the numbers, differences one by one, planes */

@@ -83,6 +83,13 @@ void frame_samples_put(const struct frame_samples *samples, struct strbuf *ret);
  * them. */
 bool frame_samples_read(const struct frame *frame, struct str raw, struct frame_samples *samples);
 
+/* Would frame_samples_read() read this plain payload? Gives the smallest and the largest number of
+ * its samples. Costs a tenth of reading it. */
+bool frame_samples_check(const struct frame *frame, struct str raw, uint32_t *ret_low,
+                         uint32_t *ret_high);
+/* Count the samples of each series (number / 2 - low) of a plain payload that was checked. */
+void frame_numbers_count(struct str raw, uint32_t count, uint32_t low, uint32_t *counts);
+
 /* A definition, appended to the raw payload. */
 void frame_definition_put(const struct label *labels, size_t n, struct strbuf *ret);
 /* The next one at *p: labels are views; false at the end (p == end) and where it is damaged. */

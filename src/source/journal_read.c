@@ -1,6 +1,5 @@
-/* What lies in a range of time: frame after frame is unpacked into columns, and a block of some
- * hundred thousand samples is then put in order of series, so that the reader gets runs. A live
- * batch has one sample a series: without the sorting everything behind would be called for each.
+/* What lies in a range of time: frame after frame is gathered, and samples are put in order of
+ * series, so that the reader gets runs (journal_gather.h).
  *
  * Series are named to the reader when they have a sample in the range, and not before: a reader
  * must not hear of a device that said nothing then. Definitions are read again for it, from the
@@ -9,9 +8,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "source/journal_gather.h"
 #include "source/journal_impl.h"
 
-#define BLOCK_SAMPLES ((size_t)1 << 19)
 #define ID_UNNAMED (UINT32_MAX - 1)  /* an id that is not known yet */
 #define ID_NAMELESS (UINT32_MAX - 2) /* its definition is damaged */
 
@@ -68,12 +67,10 @@ struct reader {
     int fd;
     struct frame_entry *entries;
     size_t n;
-    uint32_t *id;    /* the caller's, by place in the segment */
-    uint32_t *place; /* series_n + 1: where the series' samples of the block begin */
+    uint32_t *id; /* the caller's, by place in the segment */
     size_t series_n;
-    struct frame_samples block;
-    time_ms *t; /* the block in order of series */
-    double *v;
+    struct gather gather;
+    uint32_t low, high; /* series of the group that is given, [low, high) */
     struct strbuf payload, unpacked;
     struct str raw; /* of the frame in hand */
 };
@@ -100,11 +97,19 @@ static bool unpack(struct reader *reader, const struct frame_entry *entry)
     return sound;
 }
 
-/* Is a series of the block not named yet, of those that the frame defines? */
-static bool is_needed(const struct reader *reader, const struct frame *frame)
+/* Has a series samples in the group, and no name yet? */
+static bool is_needed(const struct reader *reader, int64_t series)
 {
-    for (int64_t i = frame->first; i <= frame->last; i++)
-        if (reader->id[i] == ID_UNNAMED && reader->place[i + 1] > reader->place[i])
+    return series >= reader->low && series < reader->high && reader->id[series] == ID_UNNAMED &&
+           gather_has(&reader->gather, (uint32_t)series);
+}
+
+/* Does the frame define such a series? */
+static bool names_needed(const struct reader *reader, const struct frame *frame)
+{
+    int64_t from = frame->first > reader->low ? frame->first : reader->low;
+    for (int64_t i = from; i <= frame->last && i < reader->high; i++)
+        if (is_needed(reader, i))
             return true;
     return false;
 }
@@ -123,77 +128,45 @@ static void name_series(struct reader *reader, const struct frame_entry *entry)
     for (int64_t i = entry->frame.first;
          i <= entry->frame.last && frame_definition_read(&p, end, labels, JOURNAL_LABELS_MAX, &n);
          i++)
-        if (reader->id[i] == ID_UNNAMED && reader->place[i + 1] > reader->place[i])
+        if (is_needed(reader, i))
             reader->id[i] = sink->series(sink->context, labels, n);
 }
 
-/* The block into order of series. */
-static void sort_block(struct reader *reader)
+static void on_group(void *context, const struct gather *gather, uint32_t low, uint32_t high)
 {
-    const struct frame_samples *block = &reader->block;
-    uint32_t *place = reader->place;
-    memset(place, 0, (reader->series_n + 1) * sizeof *place);
-    for (size_t i = 0; i < block->n; i++)
-        place[(block->number[i] >> 1) + 1]++;
-    for (size_t i = 0; i < reader->series_n; i++)
-        place[i + 1] += place[i];
-    for (size_t i = 0; i < block->n; i++) {
-        uint32_t at = place[block->number[i] >> 1]++;
-        reader->t[at] = block->t[i];
-        reader->v[at] = block->v[i];
+    struct reader *reader = context;
+    (void)gather;
+    reader->low = low;
+    reader->high = high;
+    for (size_t i = 0; i < reader->n; i++) {
+        const struct frame_entry *entry = &reader->entries[i];
+        if (entry->frame.kind == FRAME_DEFINITIONS && names_needed(reader, &entry->frame))
+            name_series(reader, entry);
     }
-    memmove(place + 1, place, reader->series_n * sizeof *place);
-    place[0] = 0;
 }
 
 /* One series' samples: as many runs as its stamps have. */
-static void give(struct reader *reader, uint32_t id, size_t from, size_t to)
+static void on_give(void *context, uint32_t series, const time_ms *t, const double *v, size_t n)
 {
+    struct reader *reader = context;
     const struct journal_sink *sink = &reader->read->sink;
-    for (size_t begin = from, end; begin < to; begin = end) {
-        for (end = begin + 1; end < to && reader->t[end] > reader->t[end - 1];)
-            end++;
-        sink->samples(sink->context, id, reader->t + begin, reader->v + begin, end - begin);
-    }
-    reader->stats.samples += to - from;
-}
-
-static void give_block(struct reader *reader)
-{
-    if (reader->block.n == 0)
+    uint32_t id = reader->id[series];
+    if (id >= ID_NAMELESS) {
+        reader->stats.nameless_samples += id == JOURNAL_SKIP ? 0 : n;
         return;
-    sort_block(reader);
-    for (size_t i = 0; i < reader->n; i++) {
-        const struct frame_entry *entry = &reader->entries[i];
-        if (entry->frame.kind == FRAME_DEFINITIONS && is_needed(reader, &entry->frame))
-            name_series(reader, entry);
     }
-    for (size_t i = 0; i < reader->series_n; i++) {
-        size_t from = reader->place[i], to = reader->place[i + 1];
-        if (from == to)
-            continue;
-        if (reader->id[i] < ID_NAMELESS)
-            give(reader, reader->id[i], from, to);
-        else if (reader->id[i] != JOURNAL_SKIP)
-            reader->stats.nameless_samples += to - from;
+    for (size_t begin = 0, end; begin < n; begin = end) {
+        for (end = begin + 1; end < n && t[end] > t[end - 1];)
+            end++;
+        sink->samples(sink->context, id, t + begin, v + begin, end - begin);
     }
-    reader->block.n = 0;
+    reader->stats.samples += n;
 }
 
-/* Keep what is in the span, of series that can be. */
-static void cut(struct reader *reader, size_t from, struct span span)
+static void give_all(struct reader *reader)
 {
-    struct frame_samples *block = &reader->block;
-    size_t kept = from;
-    for (size_t i = from; i < block->n; i++) {
-        bool known = block->number[i] >> 1 < reader->series_n;
-        reader->stats.nameless_samples += !known;
-        block->number[kept] = block->number[i];
-        block->t[kept] = block->t[i];
-        block->v[kept] = block->v[i];
-        kept += known && block->t[i] >= span.from && block->t[i] <= span.to;
-    }
-    block->n = kept;
+    struct gather_sink sink = {reader, on_group, on_give};
+    gather_give(&reader->gather, &sink);
 }
 
 static void read_samples(struct reader *reader, const struct frame_entry *entry)
@@ -202,18 +175,12 @@ static void read_samples(struct reader *reader, const struct frame_entry *entry)
     struct span span = frame->kube ? reader->read->kube : reader->read->gpu;
     if (frame->first > span.to || frame->last < span.from)
         return;
-    size_t from = reader->block.n;
-    if (from + frame->count > BLOCK_SAMPLES) {
-        give_block(reader);
-        from = 0;
-    }
-    if (!unpack(reader, entry))
-        return;
-    if (!frame_samples_read(frame, reader->raw, &reader->block)) {
+    if (reader->gather.samples + frame->count > GATHER_SAMPLES)
+        give_all(reader);
+    if (unpack(reader, entry) &&
+        !gather_add(&reader->gather, frame, reader->raw, span, (uint32_t)reader->series_n,
+                    &reader->stats.nameless_samples))
         reader->stats.damaged_frames++;
-        return;
-    }
-    cut(reader, from, span);
 }
 
 /* How many series the segment has; frames that are missing in it. */
@@ -233,22 +200,16 @@ static void look_at_entries(struct reader *reader)
 
 static void read_entries(struct reader *reader)
 {
-    size_t room = BLOCK_SAMPLES;
     look_at_entries(reader);
-    for (size_t i = 0; i < reader->n; i++)
-        if (reader->entries[i].frame.count > room)
-            room = reader->entries[i].frame.count;
     reader->id = mem_realloc(reader->id, reader->series_n + 1, sizeof *reader->id);
-    reader->place = mem_realloc(reader->place, reader->series_n + 1, sizeof *reader->place);
-    reader->t = mem_realloc(reader->t, room, sizeof *reader->t);
-    reader->v = mem_realloc(reader->v, room, sizeof *reader->v);
     for (size_t i = 0; i <= reader->series_n; i++)
         reader->id[i] = ID_UNNAMED;
     for (size_t i = 0; i < reader->n && !stopped(reader); i++)
         if (reader->entries[i].frame.kind == FRAME_SAMPLES)
             read_samples(reader, &reader->entries[i]);
     if (!stopped(reader))
-        give_block(reader);
+        give_all(reader);
+    gather_clear(&reader->gather);
 }
 
 static bool overlaps(struct segment *segment, const struct journal_read *read)
@@ -311,10 +272,7 @@ enum err journal_read(struct journal *journal, const struct journal_read *read,
     }
     free(segments);
     free(reader.id);
-    free(reader.place);
-    free(reader.t);
-    free(reader.v);
-    frame_samples_release(&reader.block);
+    gather_release(&reader.gather);
     strbuf_release(&reader.payload);
     strbuf_release(&reader.unpacked);
     if (ret)
