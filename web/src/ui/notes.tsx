@@ -22,7 +22,7 @@ export function Notes({ report, compact }: { report: Report; compact?: boolean }
                 <aside class="banner" aria-label="What is missing">
                     <svg width="18" height="18" viewBox="0 0 18 18" aria-hidden="true"><path d="M9 1.5 17 16H1Z" class="sign" /><path d="M9 7v4.2M9 13v1.4" class="sign-mark" /></svg>
                     <div>
-                        <p><b>These figures lack something.</b> <a href={link(page.route, { view: "trust" })}>How to mend it</a></p>
+                        <p><b>These figures lack something.</b> {page.route.view === "trust" ? "What mends it stands below." : <a href={link(page.route, { view: "trust" })}>How to mend it</a>}</p>
                         <ul>{missing.map(line)}</ul>
                     </div>
                 </aside>

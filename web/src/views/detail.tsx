@@ -66,13 +66,13 @@ function Percentiles({ series }: { series: Series }) {
     if (!rows.length) return null;
     type R = (typeof rows)[number];
     const columns: Column<R>[] = [
-        { id: "signal", heading: "Hourly means", text: true, wide: true, value: (r) => r.name, cell: (r) => r.name },
+        { id: "signal", heading: "Signal", text: true, wide: true, value: (r) => r.name, cell: (r) => r.name },
         ...["10th", "median", "90th", "99th", "most"].map((heading, i): Column<R> => ({
             id: heading, heading, title: i === 4 ? "the highest hour" : "percentile of the hours", value: (r) => r.values[i], cell: (r) => valueText(r.unit, r.values[i], page.meta.currency),
         })),
         { id: "hours", heading: "Hours", value: (r) => r.n, cell: (r) => format.digits(r.n) },
     ];
-    return <section><Table name="Percentiles of use" title="How it was used" columns={columns} rows={rows} rowKey={(r) => r.name} /></section>;
+    return <section><Table name="Percentiles of use" title="How it was used" caption={<p class="quiet">percentiles of hourly means</p>} columns={columns} rows={rows} rowKey={(r) => r.name} /></section>;
 }
 
 function Use({ of }: { of: Subject }) {

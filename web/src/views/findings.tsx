@@ -100,7 +100,7 @@ function Body({ f, currency }: { f: Finding; currency: string }) {
             <p class="what"><b><bdi>{format.clean(f.subject)}</bdi></b> {format.clean(f.what)}{f.since ? `, since ${format.moment(Date.parse(f.since), zoneOf(page))}` : ""}. {to && <a href={to}>Show its page</a>}</p>
             <div class="finding-columns">
                 <div>
-                    <h3>What to do</h3>
+                    <h2>What to do</h2>
                     {f.action && <p>{format.clean(f.action)}.</p>}
                     {f.command && <Copy text={cleanLine(f.command)} what="the command" />}
                     {f.patch && <Copy text={cleanLine(f.patch)} what="the patch" />}
@@ -112,7 +112,7 @@ function Body({ f, currency }: { f: Finding; currency: string }) {
                     </dl>
                 </div>
                 <div>
-                    <h3>Why</h3>
+                    <h2>Why</h2>
                     {f.evidence.length > 0 && (
                         <div class="table-scroll" tabIndex={0} role="region" aria-label={`Evidence of ${f.id}`}>
                             <table class="evidence">

@@ -91,7 +91,7 @@ function Picture({ scan, rows }: { scan: IdleDays; rows: IdleRow[] }) {
     return (
         <div class="idle-picture">
             <div class="idle-row idle-days" aria-hidden="true"><span class="idle-name" />
-                <span class="idle-cells" style={{ width: CELL * scan.days.length }}>{scan.days.map((day, i) => <span key={day} style={{ width: CELL }}>{i === 0 || day.endsWith("-01") ? day.slice(5) : day.slice(8)}</span>)}</span></div>
+                <span class="idle-cells" style={{ width: `${CELL * scan.days.length}px` }}>{scan.days.map((day, i) => <span key={day} style={{ width: `${CELL}px` }}>{i === 0 || day.endsWith("-01") ? day.slice(5) : day.slice(8)}</span>)}</span></div>
             <ul class="idle-nodes" aria-label="Idle scan by node">{nodes.map((of) => <NodeRows key={of[0].key} rows={of} days={scan.days} />)}</ul>
             {rows.length > most && <p class="more">{format.digits(most)} of {format.plural(rows.length, "GPU")} <button type="button" class="plain" onClick={() => setMost(most + 5 * ROWS)}>Show more</button></p>}
             <ul class="legend with-values" aria-label="Legend">
@@ -159,7 +159,7 @@ function Scan({ scan }: { scan: IdleDays }) {
             <p class="lead">Which GPUs and nodes stood still on all of {format.plural(scan.days.length, "complete day")}, {scan.days[0]} to {scan.days[scan.days.length - 1]} ({scan.tz}).</p>
             <dl class="figures plain-figures">{figures.map(([name, value, beside]) => <div class="figure" key={name}><dt>{name}</dt><dd><span class="value">{value}</span><span class="beside">{beside}</span></dd></div>)}</dl>
             {unchecked.length > 0 && <p class="warning-line"><b>Unchecked</b>: {unchecked.join(", ")}. {scan.nodes.some((n) => n.unchecked.length) ? "Their work may be on the CPU: ask before a node is removed." : ""}</p>}
-            <div class="controls"><label>Show <select aria-label="Verdict" value={verdict} onChange={(e) => page.go({ more: { ...page.route.more, verdict: e.currentTarget.value } })}>
+            <div class="controls"><label>Verdict <select aria-label="Verdict" value={verdict} onChange={(e) => page.go({ more: { ...page.route.more, verdict: e.currentTarget.value } })}>
                 {SHOWN.map(([value, words]) => <option key={value} value={value}>{words} ({scan.nodes.reduce((n, node) => n + node.devices.filter((gpu) => fits(gpu, value)).length, 0)})</option>)}
             </select></label></div>
             {rows.length === 0
