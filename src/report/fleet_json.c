@@ -25,10 +25,18 @@ struct holder_run {
     uint32_t index; /* of the holder in the text */
 };
 
+/* What rows keep beside use: a digit an hour, where the exporter has it. */
+#define ACTIVITIES 2
+static const struct {
+    enum measure measure;
+    const char *field;
+} activities[ACTIVITIES] = {{MEASURE_SM, "sm"}, {MEASURE_TENSOR, "tensor"}};
+
 /* A GPU's row of the picture. */
 struct strip {
     name_t cluster, node, device, model, instance_type, pool;
     char *cells, *use, *memory, *power; /* hours each; the latter two NULL where brief */
+    char *activity[ACTIVITIES];         /* likewise; NULL where no hour has any */
     money_t cost;
     wide_t gpu_ms; /* x 2^20, so that shares add up */
     int64_t memory_total;
@@ -46,7 +54,8 @@ struct cell {
     wide_t gpu_ms;
     uint64_t mem_byte_ms;
     int64_t mem_seen_ms, mem_total, energy_mj;
-    struct holder holder; /* of the row with the longest share */
+    wide_t activity[ACTIVITIES], activity_seen[ACTIVITIES]; /* weighted by share */
+    struct holder holder;                                   /* of the row with the longest share */
     int64_t holder_ms;
     bool there;
 };
@@ -136,6 +145,24 @@ static void add_run(struct strip *strip, const struct cell *cell, uint32_t hour)
     mem_push(strip->runs, strip->runs_n, strip->runs_room, run);
 }
 
+static char digit_of(wide_t share)
+{
+    return digit_text[share > DIGITS ? DIGITS : share];
+}
+
+static void close_activity(const struct picture *picture, struct strip *strip,
+                           const struct cell *cell, uint32_t hour)
+{
+    for (int i = 0; i < ACTIVITIES; i++) {
+        if (cell->activity_seen[i] <= 0)
+            continue;
+        if (!strip->activity[i])
+            strip->activity[i] = new_cells(picture->hours_n, '-');
+        wide_t mean = cell->activity[i] / cell->activity_seen[i];
+        strip->activity[i][hour] = digit_of((mean * DIGITS + NANO / 2) / NANO);
+    }
+}
+
 static void close_cell(struct part *part)
 {
     const struct picture *picture = part->picture;
@@ -152,7 +179,7 @@ static void close_cell(struct part *part)
     strip->cells[hour] = letter_of(cell);
     if (cell->observed_ms > 0) {
         int64_t share = (cell->u / cell->observed_ms * DIGITS + NANO / 2) / NANO;
-        strip->use[hour] = digit_text[share > DIGITS ? DIGITS : share];
+        strip->use[hour] = digit_of(share);
     }
     if (picture->full) {
         if (cell->mem_total > strip->memory_total)
@@ -165,9 +192,21 @@ static void close_cell(struct part *part)
         /* mJ of an hour to W; kept in steps of 8 W until the most is known */
         int64_t watt = cell->energy_mj / 3600 / 1000;
         strip->power[hour] = (char)(watt / 8 > 127 ? 127 : watt / 8);
+        close_activity(picture, strip, cell, hour);
         add_run(strip, cell, hour);
     }
     cell->there = false;
+}
+
+/* A part of a GPU counts as much as it is of the GPU. */
+static void add_activity(struct cell *cell, const struct row *row)
+{
+    int64_t whole = row->observed_ms * row->share_den;
+    for (int i = 0; whole > 0 && i < ACTIVITIES; i++) {
+        wide_t share = (wide_t)row->gpu_observed_num * 1024 / whole;
+        cell->activity[i] += row->measure[activities[i].measure] * share;
+        cell->activity_seen[i] += row->measure_seen_ms[activities[i].measure] * share;
+    }
 }
 
 static void add_row(struct part *part, const struct row *row)
@@ -199,6 +238,7 @@ static void add_row(struct part *part, const struct row *row)
     if (row->mem_total_bytes > cell->mem_total)
         cell->mem_total = row->mem_total_bytes;
     cell->energy_mj += row->energy_mj;
+    add_activity(cell, row);
     if (key->pod != NAME_NONE && row->gpu_held_num / den > cell->holder_ms) {
         cell->holder_ms = row->gpu_held_num / den;
         cell->holder = (struct holder){key->namespace, row->facts.workload, row->facts.owner};
@@ -313,7 +353,11 @@ static void add_full(struct strbuf *out, const struct strip *strip, size_t hours
                 (long long)strip->memory_total, strip->memory, top * 8);
     for (size_t i = 0; i < hours_n; i++)
         strbuf_addc(out, strip->power[i] ? digit_text[strip->power[i] * DIGITS / top] : '-');
-    strbuf_add(out, STR("\", \"runs\": ["));
+    strbuf_addc(out, '"');
+    for (int i = 0; i < ACTIVITIES; i++)
+        if (strip->activity[i])
+            strbuf_addf(out, ", \"%s\": \"%s\"", activities[i].field, strip->activity[i]);
+    strbuf_add(out, STR(", \"runs\": ["));
     for (size_t i = 0; i < strip->runs_n; i++)
         strbuf_addf(out, "%s%u,%u,%u", i ? "," : "", strip->runs[i].from, strip->runs[i].n,
                     strip->runs[i].index);
@@ -399,6 +443,8 @@ static void strips_release(struct strip *strips, size_t n)
         free(strips[i].use);
         free(strips[i].memory);
         free(strips[i].power);
+        for (int k = 0; k < ACTIVITIES; k++)
+            free(strips[i].activity[k]);
         free(strips[i].runs);
     }
     free(strips);

@@ -10,9 +10,9 @@
  *
  * `use` has a base-36 digit, 0..z for 0..35/35 of use; - not known. A GPU of a week is 336 bytes,
  * so that 10,000 of them stay under 4 MB. FLEET_JSON_FULL adds what a reader without a server to
- * ask wants: `memory` and `power` (digits, of memory_total bytes and of power_top W), and who held
- * the GPU: "runs": [first hour, hours, index into "holders", …] of the one that held most of an
- * hour. */
+ * ask wants: `memory` and `power` (digits, of memory_total bytes and of power_top W), `sm` and
+ * `tensor` (their activity; not there where no hour has any), and who held the GPU: "runs": [first
+ * hour, hours, index into "holders", …] of the one that held most of an hour. */
 #ifndef GPUTALLY_REPORT_FLEET_JSON_H
 #define GPUTALLY_REPORT_FLEET_JSON_H
 
@@ -21,7 +21,8 @@
 enum fleet_json_detail { FLEET_JSON_BRIEF, FLEET_JSON_FULL };
 
 /* Rows of the query's window that its filters let through; keys are not read. A category lets a row
- * through that has money of it. One pass, on all cores; memory: 2 bytes a GPU and hour (full: 4).
+ * through that has money of it. One pass, on all cores; memory: 2 bytes a GPU and hour (full: up to
+ * 6).
  */
 enum err fleet_json(struct store *store, const struct query *query, enum fleet_json_detail detail,
                     struct strbuf *out, struct error *err);

@@ -131,8 +131,17 @@ static void write_figure(const struct series *series, enum figure_id id, bool fi
     strbuf_add(out, STR("]}"));
 }
 
-static void write_series(const struct series *series, struct strbuf *out)
+/* Of a node, a GPU, a workload, a pod: rows of few nodes. */
+static bool is_of_one(const struct api_call *call)
 {
+    return api_text(call, "node").n || api_text(call, "device").n || api_text(call, "workload").n ||
+           api_text(call, "pod").n;
+}
+
+static enum err write_series(const struct series *series, const struct query *query,
+                             struct strbuf *out, struct error *err)
+{
+    enum err code = ERR_OK;
     strbuf_addf(out, "{\"schema\": \"gputally.series/1\", \"step\": \"%s\", \"t\": [",
                 series->days ? "day" : "hour");
     for (size_t p = 0; p < series->points_n; p++) {
@@ -143,7 +152,10 @@ static void write_series(const struct series *series, struct strbuf *out)
     for (int id = 0; id < FIGURE_COUNT; id++)
         write_figure(series, (enum figure_id)id, id == 0, out);
     write_power(series, out);
+    if (!series->days && is_of_one(series->call))
+        code = api_write_measures(series->call, query, out, err);
     strbuf_add(out, STR("\n]}\n"));
+    return code;
 }
 
 enum err api_series(struct api_call *call, struct strbuf *out, struct error *err)
@@ -165,7 +177,7 @@ enum err api_series(struct api_call *call, struct strbuf *out, struct error *err
         code = result_sort(result, STR("name"), err);
     if (code == ERR_OK) {
         place_groups(&series, result);
-        write_series(&series, out);
+        code = write_series(&series, &query, out, err);
     }
     result_free(result);
     return code;

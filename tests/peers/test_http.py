@@ -481,6 +481,36 @@ def same_as_commands(peer, db, binary):
                   printed.stderr)
 
 
+def series(peer, db):
+    """SM and tensor activity of a series are what the exported rows have, each row by its share of the GPU."""
+    with serving(peer, db) as s:
+        rows = rows_of(s.ask("/api/v1/export/ledger?window=2d")[2].decode())
+        held = [r for r in rows if r["pod"] not in ("", "-")]
+        work = max(held, key=lambda r: float(r["tensor_ms"] or 0))
+        shared = next((r for r in held if r["instance"] not in ("", "-") and int(r["sm_seen_ms"])), work)
+        for what, ask, is_of in [
+                ("a node", {"node": work["node"]}, lambda r: r["node"] == work["node"]),
+                ("a GPU in instances", {"device": shared["device"]}, lambda r: r["device"] == shared["device"]),
+                ("a workload", {"namespace": work["namespace"], "workload": work["workload"]},
+                 lambda r: (r["namespace"], r["workload"]) == (work["namespace"], work["workload"]))]:
+            got = json.loads(s.ask("/api/v1/series?window=2d&" + urllib.parse.urlencode(ask))[2])
+            for name, column in [("sm_activity", "sm"), ("tensor_activity", "tensor")]:
+                line = next(v["v"] for v in got["series"] if v["name"] == name)
+                sums = {}
+                for r in held:
+                    if is_of(r) and int(r["held_ms"]):
+                        share = float(r["gpu_held_ms"]) / int(r["held_ms"])
+                        total = sums.setdefault(r["hour"], [0, 0])
+                        total[0] += float(r[column + "_ms"]) * share
+                        total[1] += int(r[column + "_seen_ms"]) * share
+                wrong = [(t, v, sums.get(t)) for t, v in zip(got["t"], line)
+                         if (v is None) != (not sums.get(t, [0, 0])[1]) or
+                         v is not None and abs(v - sums[t][0] / sums[t][1]) > 2e-3]
+                check(f"{what}: {name} is of its rows", not wrong and any(v for v in line), wrong[:3])
+        plain = json.loads(s.ask("/api/v1/series?window=2d&team=search")[2])
+        check("of a team, whose rows may be everywhere, there is none", all(v["name"] != "sm_activity" for v in plain["series"]))
+
+
 def metrics(peer, db):
     with serving(peer, db) as s:
         s.ask("/api/v1/report")
@@ -905,7 +935,7 @@ def main():
                  "malformed": lambda: malformed(peer, db), "slow": lambda: slow_clients(peer, db),
                  "streams": lambda: streams(peer, db), "hosts": lambda: hosts(peer, db),
                  "documents": lambda: documents(peer, db), "commands": lambda: same_as_commands(peer, db, binary),
-                 "metrics": lambda: metrics(peer, db), "scopes": lambda: scopes(peer, db, folder),
+                 "metrics": lambda: metrics(peer, db), "series": lambda: series(peer, db), "scopes": lambda: scopes(peer, db, folder),
                  "views": lambda: views(peer, db, folder), "tls": lambda: tls(peer, db, folder),
                  "writing": lambda: reading_while_written(peer, folder, binary)}
         for name, step in steps.items():

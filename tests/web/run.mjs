@@ -145,6 +145,10 @@ async function drill(url, report) {
     same("a workload has its page", await texts(page, "h1"), ["Deployment/ranker"]);
     check("with what it ran on", (await texts(page, "h2")).some((t) => t === "On which nodes"), (await texts(page, "h2")).join(", "));
     check("and its use", (await texts(page, "h2")).includes("Use"), (await texts(page, "h2")).join(", "));
+    const signals = await texts(page, '[aria-label="Percentiles of use"] tbody th');
+    for (const signal of ["SM activity", "tensor activity"]) check(`with percentiles of ${signal}`, signals.some((t) => t.startsWith(signal)), signals);
+    check("which say of what they are", (await texts(page, ".table-title")).includes("percentiles of hourly means"), await texts(page, ".table-title"));
+    check("and lines", (await texts(page, ".lines .legend li")).some((t) => t.startsWith("tensor activity")), await texts(page, ".lines .legend li"));
     await page.click('[aria-label="On which nodes"] tbody a');
     await settled(page);
     check("from where a node opens", page.url().includes("#/node/"), page.url());

@@ -125,7 +125,7 @@ export const keepToken = (token: string) => sessionStorage.setItem(TOKEN, token)
 
 /** Of the server's series those that are not in the split of the cost already. */
 const SHOWN_SERIES = [
-    ["utilisation", "use of held time", "ratio"], ["memory_avg_bytes", "memory, mean", "bytes"], ["memory_max_bytes", "memory, most", "bytes"],
+    ["utilisation", "use of held time", "ratio"], ["sm_activity", "SM activity", "ratio"], ["tensor_activity", "tensor activity", "ratio"], ["memory_avg_bytes", "memory, mean", "bytes"], ["memory_max_bytes", "memory, most", "bytes"],
     ["power_avg_w", "power, mean of GPUs", "W"],
 ] as const;
 
@@ -218,7 +218,7 @@ class Server implements Source {
         const raw = await this.get(this.path("series", this.window(q), { ...this.subject(of), step: "hour" }));
         const lines = SHOWN_SERIES.flatMap(([field, name, unit]) => {
             const found = raw.series.find((s: any) => s.name === field);
-            return found ? [{ name, unit, v: found.v }] : [];
+            return found && (field === "utilisation" || found.v.some((v: number | null) => v !== null)) ? [{ name, unit, v: found.v }] : [];
         });
         return { t: raw.t.map((at: string) => Date.parse(at)), lines };
     }

@@ -135,13 +135,21 @@ export interface Series {
     lines: { name: string; unit: "ratio" | "bytes" | "W" | string; v: (number | null)[] }[];
 }
 
+/** The lines of use by hour: name, unit, and what a cell has of it. */
+const KINDS: { name: string; unit: string; of: (c: Cell) => number | null }[] = [
+    { name: "use", unit: "ratio", of: (c) => c.use },
+    { name: "SM activity", unit: "ratio", of: (c) => digit(extra(c, "sm")?.[c.hour]) },
+    { name: "tensor activity", unit: "ratio", of: (c) => digit(extra(c, "tensor")?.[c.hour]) },
+    { name: "memory", unit: "bytes", of: (c) => c.memory },
+    { name: "power", unit: "W", of: (c) => c.power },
+];
+const extra = (c: Cell, field: "sm" | "tensor") => (c.row.gpu as FleetGpu & { sm?: string; tensor?: string })[field];
+
 /** What the GPUs did hour by hour: mean, and from the tenth to the ninetieth of a hundred where there
  *  are several. `holds`: only hours in which such a holder had the GPU. */
 export function seriesOf(p: Picture, holds?: (h: Holder) => boolean): Series {
     const hours = p.hours.length;
-    const values: Record<"use" | "memory" | "power", number[][]> = {
-        use: Array.from({ length: hours }, () => []), memory: Array.from({ length: hours }, () => []), power: Array.from({ length: hours }, () => []),
-    };
+    const values = KINDS.map(() => Array.from({ length: hours }, (): number[] => []));
     let rows = 0;
     p.rows.forEach((_, row) => {
         let any = false;
@@ -149,24 +157,22 @@ export function seriesOf(p: Picture, holds?: (h: Holder) => boolean): Series {
             const cell = cellAt(p, row, hour)!;
             if (holds && !(cell.holder && holds(cell.holder))) continue;
             any = true;
-            if (cell.use !== null) values.use[hour].push(cell.use);
-            if (cell.memory !== null) values.memory[hour].push(cell.memory);
-            if (cell.power !== null) values.power[hour].push(cell.power);
+            KINDS.forEach((kind, k) => {
+                const value = kind.of(cell);
+                if (value !== null) values[k][hour].push(value);
+            });
         }
         if (any) rows++;
     });
     const mean = (list: number[]) => (list.length ? list.reduce((s, v) => s + v, 0) / list.length : null);
     const lines: Series["lines"] = [];
-    const add = (name: "use" | "memory" | "power", unit: string) => {
-        if (!values[name].some((list) => list.length)) return;
-        lines.push({ name: rows > 1 ? `${name}, mean` : name, unit, v: values[name].map(mean) });
-        if (rows < 3) return;
-        const ranked = values[name].map((list) => [...list].sort((a, b) => a - b));
+    KINDS.forEach(({ name, unit }, k) => {
+        if (!values[k].some((list) => list.length)) return;
+        lines.push({ name: rows > 1 ? `${name}, mean` : name, unit, v: values[k].map(mean) });
+        if (rows < 3 || name.endsWith("activity")) return; // a chart of nine lines says nothing
+        const ranked = values[k].map((list) => [...list].sort((a, b) => a - b));
         lines.push({ name: `${name}, 10th percentile of GPUs`, unit, v: ranked.map((l) => quantile(l, 0.1)) });
         lines.push({ name: `${name}, 90th percentile of GPUs`, unit, v: ranked.map((l) => quantile(l, 0.9)) });
-    };
-    add("use", "ratio");
-    add("memory", "bytes");
-    add("power", "W");
+    });
     return { t: p.hours, lines };
 }

@@ -233,6 +233,28 @@ static void an_hour_without_a_price_goes_by_time(void **state)
     fleet_end(&fleet);
 }
 
+/* Two halves of a GPU at 40 and 20 % of SM activity: 30 %, of which 35 steps are 10.5, so 11: "b".
+ * Who does not export tensor activity has no such line. */
+static void activity_is_weighed_by_share_and_absent_where_nobody_exports_it(void **state)
+{
+    (void)state;
+    struct fleet fleet = {0};
+    fleet_start(&fleet);
+    for (int half = 0; half < 2; half++) {
+        struct row *row = add(&fleet, 1, "n1", "g0", half ? "q" : "p", CATEGORY_SLACK, 4);
+        row->cost = row->category[CATEGORY_SLACK] = dollars(2);
+        row->share_den = 2;
+        row->measure[MEASURE_SM] = HOUR_MS * (NANO / 10) * (half ? 2 : 4);
+        row->measure_seen_ms[MEASURE_SM] = HOUR_MS;
+    }
+    json_t *picture =
+        picture_of(&fleet, (struct span){FROM_MS, FROM_MS + 3 * HOUR_MS}, FLEET_JSON_FULL);
+    assert_string_equal(text_at(gpu_of(picture, 0, 0), "sm"), "-b-");
+    assert_null(json_object_get(gpu_of(picture, 0, 0), "tensor"));
+    json_decref(picture);
+    fleet_end(&fleet);
+}
+
 /* Rows that do not pass are not there, and a GPU without a row that does has no strip. */
 static void filters_leave_only_rows_that_pass(void **state)
 {
@@ -333,6 +355,7 @@ int main(void)
         cmocka_unit_test(an_hour_has_the_letter_of_most_of_its_money),
         cmocka_unit_test(many_nodes_come_in_the_order_of_their_names),
         cmocka_unit_test(an_hour_without_a_price_goes_by_time),
+        cmocka_unit_test(activity_is_weighed_by_share_and_absent_where_nobody_exports_it),
         cmocka_unit_test(filters_leave_only_rows_that_pass),
         cmocka_unit_test(a_category_passes_rows_that_have_money_of_it),
         cmocka_unit_test(an_empty_window_is_an_empty_picture),

@@ -211,6 +211,39 @@ static void rows_node_by_node_are_cut_as_well(void **state)
     store_lens_release(&lens);
 }
 
+static bool wants_all(void *context, name_t cluster, name_t node)
+{
+    return cluster == NAME_NONE && node == put(context, "n");
+}
+static bool wants_none(void *context, name_t cluster, name_t node)
+{
+    (void)context, (void)cluster, (void)node;
+    return false;
+}
+
+static void rows_of_some_nodes_are_cut_as_well(void **state)
+{
+    struct lab *lab = *state;
+    lab->mine = put(lab, "red");
+    struct store_lens lens = {.teams = &lab->mine, .teams_n = 1};
+    struct span part = {H0 + 2 * HOUR_MS, H0 + 24 * HOUR_MS};
+    must(store_read_rows_of(lab->store, part, wants_none, on_rows, lab, &failure));
+    assert_int_equal(lab->rows + lab->node_hours, 0);
+    must(store_read_rows_of(lab->store, part, wants_all, on_rows, lab, &failure));
+    assert_int_equal(lab->rows, 10 * 3 + 12 * 2 + 1);
+    assert_int_equal(lab->node_hours, 22);
+    lab->rows = lab->others = lab->node_hours = 0;
+    lab->booked = 0;
+    store_set_lens(lab->store, &lens);
+    must(store_read_rows_of(lab->store, part, wants_all, on_rows, lab, &failure));
+    assert_int_equal(lab->rows, 10);
+    assert_int_equal(lab->others, 0);
+    assert_int_equal(lab->node_hours, 10);
+    assert_int_equal(lab->booked, 0);
+    store_set_lens(lab->store, NULL);
+    store_lens_release(&lens);
+}
+
 static void without_a_lens_everything_is_seen(void **state)
 {
     struct lab *lab = *state;
@@ -342,7 +375,7 @@ int main(void)
 #define test(name) cmocka_unit_test_setup_teardown(name, open_lab, close_lab)
         test(without_a_lens_everything_is_seen),
         test(a_team_sees_its_rows_and_what_belongs_to_them),
-        test(rows_node_by_node_are_cut_as_well),
+        test(rows_node_by_node_are_cut_as_well), test(rows_of_some_nodes_are_cut_as_well),
         test(a_namespace_sees_what_is_in_it),
         test(sums_are_cut_as_rows_are),
         test(a_lens_of_nobody_sees_nothing),

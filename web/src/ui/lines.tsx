@@ -30,6 +30,12 @@ function top(unit: string, most: number): number {
     return by * ([1, 2, 4, 5, 8, 10].map((n) => n * power).find((n) => n >= rough) ?? rough);
 }
 
+const isActivity = (l: Line) => /^(SM|tensor) activity/.test(l.name);
+/** By name where the name has a meaning, so that a line looks the same whatever else is beside it. */
+const dashOf = (l: Line, i: number): number[] | undefined =>
+    l.name.startsWith("SM") ? [6, 3] : l.name.startsWith("tensor") ? [1.5, 3] : i === 0 ? undefined : l.name.includes("90th") ? [5, 3] : [2, 3];
+const keyClass = (l: Line, i: number) => (l.name.startsWith("SM") ? "sm" : l.name.startsWith("tensor") ? "tensor" : i === 0 ? "k0" : l.name.includes("90th") ? "k2" : "k1");
+
 export function Lines({ title, t, lines, unit }: { title: string; t: number[]; lines: Line[]; unit: string }) {
     const page = usePage();
     const zone = zoneOf(page), { currency } = page.meta;
@@ -39,7 +45,7 @@ export function Lines({ title, t, lines, unit }: { title: string; t: number[]; l
         if (!target.current || !width) return;
         const style = getComputedStyle(document.documentElement);
         const colour = (name: string) => style.getPropertyValue(name).trim();
-        const strokes = [colour("--accent"), colour("--quiet"), colour("--quiet")];
+        const stroke = (l: Line, i: number) => colour(l.name.startsWith("tensor") ? "--tensor" : l.name.startsWith("SM") ? "--sm" : i ? "--quiet" : "--accent");
         const most = Math.max(0, ...lines.flatMap((l) => l.v.map((v) => v ?? 0)));
         const long = t.length > 50;
         const plot = new uPlot({
@@ -53,7 +59,7 @@ export function Lines({ title, t, lines, unit }: { title: string; t: number[]; l
                     splits: (_, __, low, high) => [0, 0.25, 0.5, 0.75, 1].map((f) => low + (high - low) * f) },
             ],
             series: [{}, ...lines.map((l, i) => ({
-                label: l.name, stroke: strokes[Math.min(i, 2)], width: i === 0 ? 1.75 : 1, dash: i === 0 ? undefined : i === 1 ? [2, 3] : [5, 3], points: { show: false }, spanGaps: false,
+                label: l.name, stroke: stroke(l, i), width: i === 0 || isActivity(l) ? 1.75 : 1, dash: dashOf(l, i), points: { show: false }, spanGaps: false,
                 paths: uPlot.paths.stepped!({ align: 1 }),
             }))],
             hooks: {
@@ -76,7 +82,7 @@ export function Lines({ title, t, lines, unit }: { title: string; t: number[]; l
                 <div class="lines" ref={place}>
                     <div ref={target} role="img" aria-label={`${title}: ${lines.map((l) => l.name).join(", ")}; the table has the values`} />
                     {lines.length > 1 && (
-                        <ul class="legend">{lines.map((l, i) => <li key={l.name}><svg width="26" height="8" aria-hidden="true"><path d="M0 4h26" class={`line-key k${Math.min(i, 2)}`} /></svg>{l.name}</li>)}</ul>
+                        <ul class="legend">{lines.map((l, i) => <li key={l.name}><svg width="26" height="8" aria-hidden="true"><path d="M0 4h26" class={`line-key ${keyClass(l, i)}`} /></svg>{l.name}</li>)}</ul>
                     )}
                     <p class="reading" aria-hidden="true" />
                 </div>

@@ -27,7 +27,7 @@ function EvidenceRow({ e }: { e: Evidence }) {
             <td class="text quiet">{e.threshold ? format.clean(e.threshold) : ""}</td>
             <td class="bar-cell minor">
                 {m && m.top > 0 && (
-                    <svg width="160" height="14" role="img" aria-label={`${e.value} against ${e.threshold}`}>
+                    <svg width="100%" height="14" viewBox="0 0 160 14" preserveAspectRatio="none" role="img" aria-label={`${e.value} against ${e.threshold}`}>
                         <rect y="3" width="160" height="8" class="track" />
                         <rect y="3" width={Math.min(160, (m.value / m.top) * 160)} height="8" class="measure" />
                         <path d={`M${Math.min(159, (m.bound / m.top) * 160)} 0v14`} class="bound" />
