@@ -175,7 +175,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         else:
             return self.send(404, status(404, "NotFound", "the server could not find the requested resource"))
         if group.split("/")[0] in api.absent:
-            return self.send(404, status(404, "NotFound", "the server could not find the requested resource"))
+            return self.no_page()
         if not rest:
             return self.discovery(group)
         namespace = ""
@@ -228,10 +228,19 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
+    def no_page(self):
+        """What is of no group gets no Status."""
+        data = b"404 page not found\n"
+        self.send_response(404)
+        self.send_header("Content-Type", "text/plain; charset=utf-8")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
     def group(self, name):
         versions = sorted({gv for gv, _, _ in RESOURCES.values() if gv.startswith(name + "/")})
         if not versions or name in self.api.absent:
-            return self.send(404, status(404, "NotFound", "the server could not find the requested resource"))
+            return self.no_page()
         listed = [{"groupVersion": gv, "version": gv.split("/")[1]} for gv in versions]
         return self.send(200, {"kind": "APIGroup", "apiVersion": "v1", "name": name, "versions": listed,
                                "preferredVersion": listed[0]})
@@ -272,8 +281,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 except (ValueError, KeyError, TypeError):
                     return self.send(400, status(400, "BadRequest", "continue key is not valid"))
                 if version < store.compacted or (resource, version) not in api.pages:
-                    return self.send(410, status(410, "Expired", "The provided continue parameter is too old to "
-                                                 "display a consistent list result."))
+                    told = status(410, "Expired", "The provided continue parameter is too old to display a consistent "
+                                  "list result.")
+                    told["metadata"]["continue"] = query["continue"]    # of a list that is not of one moment
+                    return self.send(410, told)
                 objects = api.pages[resource, version]
             else:
                 objects = store.objects[resource]
@@ -294,14 +305,16 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         data = json.dumps(answer, separators=(",", ":")).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
+        self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
+        half = len(data) // 2
+        self.chunk(data[:half])
         if fault in ("cut", "half"):
-            self.wfile.write(data[:len(data) // 2])
             self.close_connection = True
             self.connection.shutdown(socket.SHUT_RDWR)
             return None
-        return self.wfile.write(data)
+        self.chunk(data[half:])
+        return self.wfile.write(b"0\r\n\r\n")
 
     def chunk(self, data):
         self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")

@@ -4,7 +4,8 @@ its configuration.
 
     tests/peers/test_deploy_chart.py BINARY
 
-Where `helm` is not installed only what can be told without it is checked."""
+Where `helm` is not installed only what can be told without it is checked; where kube-apiserver and etcd are not, no API
+server has said that it takes the objects."""
 
 import hashlib
 import itertools
@@ -22,6 +23,7 @@ import yaml
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(HERE, "..", "lib"))
+import kube_server  # noqa: E402
 import servers  # noqa: E402
 
 CHART = os.path.join(ROOT, "deploy", "helm", "gputally")
@@ -194,6 +196,54 @@ def configuration_is_sound(binary, folder, name, data):
     check(f"{name}: the configuration is sound", done.returncode == 0, done.stdout + done.stderr)
 
 
+PATHS = {"ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts", "ConfigMap": "/api/v1/namespaces/{}/configmaps",
+         "Service": "/api/v1/namespaces/{}/services", "StatefulSet": "/apis/apps/v1/namespaces/{}/statefulsets",
+         "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+         "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"}
+
+
+def api_takes_it(folder):
+    """Every object, without a field that it does not know; and its pod where only restricted ones may be."""
+    missing = kube_server.missing()
+    if missing:
+        print(f"skipped: no API server takes the chart: {', '.join(missing)} is not installed")
+        return
+    server = kube_server.KubeServer(folder)
+    try:
+        admin = server.client()
+        for name, release, values in (("defaults", "gputally", {}), ("everything", "prod", EVERYTHING), ("all off", "x", OFF)):
+            namespace = name.replace(" ", "-")
+            admin.post("/api/v1/namespaces", {"metadata": {"name": namespace, "labels": {
+                "pod-security.kubernetes.io/enforce": "restricted"}}})
+            objects = render(release, namespace, values)
+            refused = []
+            for (kind, _), item in objects.items():
+                if kind in PATHS:
+                    try:
+                        admin.post(PATHS[kind].format(namespace) + "?fieldValidation=Strict", item)
+                    except kube_server.Refused as error:
+                        refused.append((kind, str(error)))
+            check(f"{name}: an API server takes it", not refused, refused)
+            pod = only(objects, "StatefulSet")["spec"]["template"]
+            pod["metadata"]["name"] = "gputally-0"
+            volumes = {volume["name"] for volume in pod["spec"]["volumes"]}
+            if "data" not in volumes:   # of the claim that the set makes
+                pod["spec"]["volumes"].append({"name": "data", "persistentVolumeClaim": {"claimName": "data-gputally-0"}})
+            try:
+                made = admin.post(f"/api/v1/namespaces/{namespace}/pods?fieldValidation=Strict", pod)
+                check(f"{name}: a namespace of restricted pods takes the pod", made["kind"] == "Pod")
+            except kube_server.Refused as error:
+                check(f"{name}: a namespace of restricted pods takes the pod", False, error)
+        try:
+            admin.post("/api/v1/namespaces/defaults/pods", {"metadata": {"name": "root"}, "spec": {
+                "containers": [{"name": "a", "image": "b"}]}})
+            check("… and not every pod", False)
+        except kube_server.Refused as error:
+            check("… and not every pod", error.status == 403 and "restricted" in str(error), error)
+    finally:
+        server.close()
+
+
 def with_helm(binary, folder):
     done = subprocess.run(["helm", "lint", CHART], capture_output=True, text=True, check=False)
     check("helm lint", done.returncode == 0 and "[WARNING]" not in done.stdout, done.stdout + done.stderr)
@@ -221,6 +271,7 @@ def with_helm(binary, folder):
         check("the chart's rules are the shipped ones", rules["spec"] == yaml.safe_load(file))
     options()
     service_runs(binary, folder)
+    api_takes_it(folder)
 
 
 def main(binary):

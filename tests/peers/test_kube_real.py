@@ -262,7 +262,7 @@ def pods_agree(history, rows):
         check(f"{len(history.pods)} pods: {word}", not found, "\n".join(str(line) for line in found[:12]))
     check("nobody else holds anything", not held, held)
     sure = sum(1 for pod in history.pods if pod.bounds()[0] == pod.bounds()[1])
-    check("most of them are known to the second", sure > len(history.pods) * 0.5, sure)
+    check("many of them are known to the second", sure > len(history.pods) * 0.3, sure)
 
 
 def nodes_agree(history, rows):
