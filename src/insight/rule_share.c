@@ -147,12 +147,14 @@ static struct plan plan_of(const struct books *books, struct sharer **pool, size
     int64_t pods = books_threshold(books, THRESHOLD_TIME_SLICING_PODS);
     size_t most = pods < REPLICAS_MAX ? (size_t)pods : REPLICAS_MAX, shared = 0;
     struct plan best = {.from = n};
+    int64_t total = INT64_MAX; /* of the smallest GPU */
     qsort(pool, n, sizeof *pool, heaviest_first);
     for (size_t i = n; i-- > 0;) {
         largest_add(&memory, pool[i]->bytes, pool[i]->copies);
         largest_add(&load, pool[i]->need.peak_percent * (NANO / 100), pool[i]->copies);
         shared += pool[i]->copies;
-        size_t by_memory = largest_fit(&memory, pool[i]->need.total_bytes);
+        total = pool[i]->need.total_bytes < total ? pool[i]->need.total_bytes : total;
+        size_t by_memory = largest_fit(&memory, total);
         size_t by_load = largest_fit(&load, books_threshold(books, THRESHOLD_TIME_SLICING_LOAD));
         size_t replicas = by_memory < by_load ? by_memory : by_load;
         replicas = replicas < most ? replicas : most;

@@ -160,5 +160,6 @@ void rule_training_use(const struct books *books, struct findings *findings)
         finding->month = books_month(books, of->sum.first, finding->window_cost);
         say(books, findings, finding, of);
         finding_claim_pods(findings, finding, of, THRESHOLD_TRAINING_USE_TARGET);
+        finding->remedy = REMEDY_WORDS; /* its pods are ranks of one run: none can be left out */
     }
 }

@@ -14,7 +14,7 @@ static struct patch_file *file_of(struct patch_set *set, struct str owner, struc
     for (size_t i = 0; i < set->n; i++)
         if (str_eq(set->files[i].owner, owner) && str_eq(set->files[i].cluster, cluster))
             return &set->files[i];
-    struct patch_file file = {.owner = owner, .cluster = cluster};
+    struct patch_file file = {.set = set, .owner = owner, .cluster = cluster};
     mem_push(set->files, set->n, set->room, file);
     return &set->files[set->n - 1];
 }
@@ -233,6 +233,7 @@ void patch_free(struct patch_set *set)
     for (size_t i = 0; i < set->n; i++)
         strbuf_release(&set->files[i].text);
     free(set->files);
+    free(set->changed);
     arena_release(&set->arena);
     free(set);
 }

@@ -7,6 +7,9 @@
  * stands as comments: commands to run by hand. Nothing is left out: a finding without a change is a
  * comment. What ends pods or takes nodes away says so in a line that begins with WARNING.
  *
+ * An object has one document, of the finding that saves the most: a second one would take the first
+ * one's fields away again, since both are applied by one field manager.
+ *
  * Names come from telemetry and may be anything: no document is written for one that Kubernetes
  * could not have, and the YAML is valid whatever they are. */
 #ifndef GPUTALLY_REPORT_PATCH_H
@@ -17,7 +20,9 @@
 /* How every file begins: one that does not is somebody else's. */
 #define PATCH_MARK "# gputally patch/1"
 
+struct patch_set;
 struct patch_file {
+    struct patch_set *set;
     struct str owner, cluster; /* cluster empty: it has no name, or there is only one */
     struct str name;           /* of the file: [a-z0-9_-]+.yaml, or with .CLUSTER; unique */
     struct strbuf text;
@@ -29,6 +34,8 @@ struct patch_file {
 struct patch_set {
     struct patch_file *files; /* by saving, then name */
     size_t n, room;
+    const struct book_workload **changed; /* those that have a document, in whatever file */
+    size_t changed_n, changed_room;
     struct arena arena;
 };
 /* Of the findings that are not exempt. Pure; O(findings x nodes). */

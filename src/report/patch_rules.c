@@ -182,6 +182,23 @@ void patch_begin(struct patch_file *file, const char *api, const char *kind, str
     file->documents++;
 }
 
+static bool is_changed(const struct patch_file *file, const struct book_workload *of)
+{
+    for (size_t i = 0; i < file->set->changed_n; i++)
+        if (file->set->changed[i] == of)
+            return true;
+    return false;
+}
+
+/* The head of the workload's only document. */
+static void begin_workload(const struct workload_kind *kind, const struct patch_place *place,
+                           struct patch_file *file)
+{
+    struct patch_set *set = file->set;
+    mem_push(set->changed, set->changed_n, set->changed_room, place->workload);
+    patch_begin(file, kind->api, kind->kind, place->namespace, place->name);
+}
+
 /* May a document be written for the workload? If not, why is said. */
 static const struct workload_kind *kind_of(const struct patch_place *place, struct patch_file *file)
 {
@@ -203,6 +220,11 @@ static const struct workload_kind *kind_of(const struct patch_place *place, stru
         yaml_comment(&file->text, 2, strbuf_str(&text));
         strbuf_release(&text);
     }
+    if (kind && place->workload && is_changed(file, place->workload)) {
+        patch_say(file, "no document: another change of the same object, which saves more, is "
+                        "written already; look at this one when that is done");
+        return NULL;
+    }
     return patch_is_name(place->name) && patch_is_name(place->namespace) ? kind : NULL;
 }
 
@@ -218,7 +240,7 @@ static void add_stop(const struct findings *findings, const struct patch_place *
         "WARNING: this ends its pods; what they have in memory is lost. Ask its owner first.");
     if (kind->note)
         patch_say(file, kind->note);
-    patch_begin(file, kind->api, kind->kind, place->namespace, place->name);
+    begin_workload(kind, place, file);
     if (kind->stop_value) {
         yaml_path(&file->text, kind->stop, kind->stop_value);
         return;
@@ -257,7 +279,7 @@ static void add_resources(const struct pod_change *change, size_t indent, struct
 static void add_pods(const struct workload_kind *kind, const struct patch_place *place,
                      const struct pod_change *change, struct patch_file *file)
 {
-    patch_begin(file, kind->api, kind->kind, place->namespace, place->name);
+    begin_workload(kind, place, file);
     size_t indent = yaml_open(&file->text, kind->pods);
     if (change->no_gpu)
         add_resources(change, indent, &file->text);
@@ -359,7 +381,7 @@ static void add_replicas(const struct finding *finding, const struct patch_place
     }
     patch_say(file, "WARNING: it ends the others. Go down in steps, and look at the latency. Where "
                     "an autoscaler sets the replicas, its largest number is to be changed.");
-    patch_begin(file, kind->api, kind->kind, place->namespace, place->name);
+    begin_workload(kind, place, file);
     struct strbuf number = {0};
     strbuf_addf(&number, "%.*s", STR_ARG(finding->target));
     yaml_path(&file->text, kind->stop, strbuf_str(&number).p);

@@ -102,6 +102,35 @@ static void what_has_no_replicas_has_no_document(void **state)
     patch_free(set);
 }
 
+/* It does nothing and would fit a slice: it is stopped, and nothing else is written for it. */
+static void an_object_has_one_document(void **state)
+{
+    struct ledger *ledger = *state;
+    struct stay stay = {.type = WORKLOAD_OTHER, .u = 0, .e = 0, .mem_gib = 6};
+    four_pods(ledger, "Deployment/rank", NULL, stay);
+    findings_of(state);
+    assert_non_null(of_rule(ledger->findings, RULE_IDLE_WORKLOAD));
+    assert_non_null(of_rule(ledger->findings, RULE_MIG_FIT));
+    struct patch_set *set = patches_of(state);
+    const struct patch_file *file = file_named(set, "search.yaml");
+    assert_int_equal(file->documents, 1);
+    assert_has(file, "spec:\n  replicas: 0\n");
+    assert_has(file, "# no document: another change of the same object");
+    patch_free(set);
+}
+
+/* Pods of a training run are its ranks. */
+static void training_is_not_scaled(void **state)
+{
+    struct ledger *ledger = *state;
+    struct stay stay = {.type = WORKLOAD_TRAINING, .u = 12, .e = 40, .mem_gib = 70};
+    four_pods(ledger, "StatefulSet/ranks", NULL, stay);
+    assert_non_null(of_rule(findings_of(state), RULE_TRAINING_USE));
+    struct patch_set *set = patches_of(state);
+    assert_lacks(file_named(set, "search.yaml"), "replicas: ");
+    patch_free(set);
+}
+
 /* 30 GiB and a tenth are 33 of 80: two lie beside each other. */
 static void pods_that_take_turns_go_to_nodes_that_share(void **state)
 {
@@ -207,6 +236,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_ledger(fewer_pods_are_replicas),
         with_ledger(what_has_no_replicas_has_no_document),
+        with_ledger(an_object_has_one_document),
+        with_ledger(training_is_not_scaled),
         with_ledger(pods_that_take_turns_go_to_nodes_that_share),
         with_ledger(a_slice_is_cut_by_a_label),
         with_ledger(cpu_work_moves_without_its_gpu),
