@@ -21,6 +21,7 @@ struct prometheus_live {
     pthread_cond_t wake, answered;
     pthread_t thread;
     bool started, wanted, tried; /* tried: the first question is over */
+    time_ms began;               /* monotonic: the first look */
     volatile int stop;
     /* the thread's */
     time_ms span; /* of the next question */
@@ -188,11 +189,14 @@ void prometheus_live_want(struct prometheus_live *live, time_ms wait_ms)
 {
     pthread_mutex_lock(&live->lock);
     live->wanted = true;
-    if (!live->started && !live->stop)
+    if (!live->started && !live->stop) {
         live->started = pthread_create(&live->thread, NULL, run, live) == 0;
+        live->began = clock_monotonic();
+    }
     /* the pause between two questions is the thread's own: only one that sleeps is woken */
     pthread_cond_signal(&live->wake);
-    if (live->started && !live->tried)
-        wait_until(live, &live->answered, wait_ms, &live->tried);
+    time_ms left = live->began + wait_ms - clock_monotonic();
+    if (live->started && !live->tried && left > 0)
+        wait_until(live, &live->answered, left, &live->tried);
     pthread_mutex_unlock(&live->lock);
 }

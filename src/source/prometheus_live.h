@@ -20,7 +20,8 @@ enum err prometheus_live_new(const struct prometheus_options *options, const cha
                              struct live *live, struct prometheus_live **ret, struct error *err);
 void prometheus_live_free(struct prometheus_live *live); /* ends a question; NULL is fine */
 
-/* Somebody looks. Where nothing was answered yet, waits for the first answer, or for wait_ms. */
+/* Somebody looks. Where the first answer is not there yet, waits for it, up to wait_ms after the
+ * first look: a server that hangs holds up nobody after that. */
 void prometheus_live_want(struct prometheus_live *live, time_ms wait_ms);
 
 #endif
