@@ -144,6 +144,10 @@ uint64_t api_generation(struct api *api)
         api->watch = NULL;
     if (api->watch && store_has_changed(api->watch))
         api->generation++;
+    if (api->watch && store_is_frozen(api->watch)) {
+        store_close(api->watch);
+        api->watch = NULL;
+    }
     uint64_t generation = api->generation;
     pthread_mutex_unlock(&api->watch_lock);
     return generation;
@@ -220,26 +224,43 @@ static enum err look(struct api_call *call, const struct api_endpoint *endpoint,
     return code;
 }
 
+/* With the worker's handle. One that failed is opened afresh by the next call, since the file may
+ * be replaced or mended by then; one that is frozen must not stay. */
+static enum err try_ledger(struct api_call *call, const struct api_endpoint *endpoint,
+                           struct strbuf *out, struct error *err)
+{
+    struct api_worker *worker = call->request->worker;
+    enum err code = ready_store(worker, err);
+    if (code == ERR_OK) {
+        call->store = worker->store;
+        code = look(call, endpoint, out, err);
+    }
+    if (worker->store && (code == ERR_STORE || store_is_frozen(worker->store)))
+        close_store(worker);
+    return code;
+}
+
 static void compute(struct api_call *call, const struct api_endpoint *endpoint, struct str key)
 {
     struct api_worker *worker = call->request->worker;
     struct http_answer *answer = call->answer;
     struct strbuf out = {0}, packed = {0};
     struct error err = {0};
-    enum err code = ready_store(worker, &err);
-    if (code == ERR_NOT_FOUND) { /* the text names a file of this machine */
+    enum err code = try_ledger(call, endpoint, &out, &err);
+    bool missing = code == ERR_NOT_FOUND && !call->store;
+    if (endpoint->storeless && (missing || code == ERR_STORE)) {
+        call->store = NULL;
+        strbuf_clear(&out);
+        code = endpoint->write(call, &out, &err);
+        missing = false;
+    }
+    if (missing) { /* the text names a file of this machine */
         http_answer_error(answer, 503, "unavailable", "nothing is collected yet",
                           "/readyz says when there is something");
         return;
     }
-    if (code == ERR_OK) {
-        call->store = worker->store;
-        code = look(call, endpoint, &out, &err);
-    }
     if (code != ERR_OK) {
         strbuf_release(&out);
-        if (code == ERR_STORE) /* a file that was replaced or mended is opened afresh */
-            close_store(worker);
         err.code = worker->interrupted ? ERR_STOPPED : err.code;
         http_answer_failed(answer, &err);
         return;

@@ -205,6 +205,7 @@ const struct api_endpoint api_endpoints[] = {
         .pattern = "/metrics",
         .summary = "counters of money and GPU time, and the service's own health",
         .takes = TAKES_ANY,
+        .storeless = true,
         .write = api_metrics,
         .content_type = "text/plain; version=0.0.4; charset=utf-8",
     },

@@ -110,6 +110,7 @@ struct api_endpoint {
     unsigned takes;                         /* enum api_parameter_bit */
     const struct api_parameter *parameters; /* beside these; ends with a NULL name */
     bool cached;
+    bool storeless; /* answers without a ledger too: call->store is NULL then */
     api_fn write;
     const char *content_type; /* NULL: application/json */
 };

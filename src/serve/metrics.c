@@ -305,7 +305,7 @@ enum err api_metrics(struct api_call *call, struct strbuf *out, struct error *er
     call->answer->cache_control = "no-store";
     if (text.openmetrics)
         call->answer->content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    enum err code = metrics_write_ledger(api->metrics, call, &text, err);
+    enum err code = call->store ? metrics_write_ledger(api->metrics, call, &text, err) : ERR_OK;
     if (code == ERR_OK && !api_is_view(call)) {
         write_process(api, &text);
         struct service_stats *stats = mem_zalloc(1, sizeof *stats);

@@ -29,11 +29,24 @@ static void is_open(struct writer *writer)
     pthread_mutex_unlock(&writer->lock);
 }
 
+/* What failed is opened afresh: the file may be another one by now, on another disk. */
+static void forget_failed(struct writer *writer)
+{
+    pthread_mutex_lock(&writer->lock);
+    bool failed = writer->state.code == ERR_STORE;
+    pthread_mutex_unlock(&writer->lock);
+    if (!failed)
+        return;
+    store_close(writer->store);
+    writer->store = NULL;
+}
+
 static enum err take(void *context, struct names *names, struct store **ret, struct error *err)
 {
     struct writer *writer = context;
     struct error own = {0};
     pthread_mutex_lock(&writer->turn);
+    forget_failed(writer);
     enum err code = writer->store
                         ? store_use_names(writer->store, names, &own)
                         : store_open(writer->db, STORE_WRITE, names, &writer->store, &own);

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "store/internal.h"
@@ -31,6 +32,26 @@ static enum err fail_full(const char *path, struct error *err)
                      path);
 }
 
+static enum err fail_read_only(const char *path, struct error *err)
+{
+    return error_set(err, ERR_STORE,
+                     "%s: its file system is read-only: mount it writable (the kernel's log says "
+                     "where it was the kernel's doing); all that was committed before is kept",
+                     path);
+}
+
+/* Of the file's, or where there is none yet, of its folder's. */
+static bool on_read_only(const char *path)
+{
+    struct statvfs about;
+    struct strbuf folder = {0};
+    const char *slash = strrchr(path, '/');
+    strbuf_add(&folder, slash ? (struct str){path, (size_t)(slash - path) + 1} : STR("."));
+    bool known = statvfs(path, &about) == 0 || statvfs(folder.text, &about) == 0;
+    strbuf_release(&folder);
+    return known && about.f_flag & ST_RDONLY;
+}
+
 enum err db_fail(struct store *store, int rc, const char *doing, struct error *err)
 {
     const char *path = store->path;
@@ -39,6 +60,8 @@ enum err db_fail(struct store *store, int rc, const char *doing, struct error *e
     case SQLITE_FULL:
         return fail_full(path, err);
     case SQLITE_IOERR:
+        if (why == EROFS || (!why && on_read_only(path)))
+            return fail_read_only(path, err);
         /* SQLite says FULL for ENOSPC only, and forgets why a write to the WAL failed. */
         if (why == ENOSPC || why == EFBIG || why == EDQUOT || (rc == SQLITE_IOERR_WRITE && !why))
             return fail_full(path, err);
@@ -55,6 +78,8 @@ enum err db_fail(struct store *store, int rc, const char *doing, struct error *e
                          path, doing, path);
     case SQLITE_READONLY:
     case SQLITE_PERM:
+        if (on_read_only(path))
+            return fail_read_only(path, err);
         return error_set(err, ERR_STORE, "%s: %s: no permission to write the file or its folder",
                          path, doing);
     case SQLITE_BUSY:
@@ -174,6 +199,7 @@ static enum err open_reader(struct store *store, struct error *err)
     if (rc != SQLITE_OK)
         return db_fail(store, rc, "opening it", err);
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    store->frozen = !in_memory(store) && on_read_only(store->path);
     return ERR_OK;
 }
 
@@ -189,6 +215,8 @@ static enum err open_writer(struct store *store, struct error *err)
                         SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
     if (rc != SQLITE_OK)
         return db_fail(store, rc, "opening it", err);
+    if (sqlite3_db_readonly(store->db, "main") == 1) /* SQLite takes what it can get */
+        return db_fail(store, SQLITE_READONLY, "opening it", err);
     sqlite3_busy_timeout(store->db, BUSY_TIMEOUT_MS);
     char sql[256];
     snprintf(sql, sizeof sql,

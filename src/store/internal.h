@@ -119,6 +119,7 @@ struct store {
     sqlite3 *db;
     char *path;
     enum store_mode mode;
+    bool frozen; /* a reader of a read-only file system */
     struct names *names;
     struct lock lock;
     struct dictionary dictionary;

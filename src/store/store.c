@@ -55,6 +55,11 @@ struct names *store_names(const struct store *store)
     return store->names;
 }
 
+bool store_is_frozen(const struct store *store)
+{
+    return store->frozen;
+}
+
 void store_close(struct store *store)
 {
     if (!store)

@@ -27,6 +27,9 @@ struct names *store_names(const struct store *store); /* those it was opened wit
  * of this work until then. After an error only closing works. */
 enum err store_use_names(struct store *store, struct names *names, struct error *err);
 void store_close(struct store *store); /* NULL is fine; rolls an open transaction back */
+/* A reader of a read-only file system. As long as it is open no other handle of this process can
+ * write the database, though the file system may be writable by now: do not keep it. */
+bool store_is_frozen(const struct store *store);
 
 /* Several sets of sources (clusters) may keep their books in one database, each under a name; the
  * first of a database has none. What is written, cleared and looked at by store_has_rows is of one
