@@ -95,15 +95,19 @@ export class Lab {
         page.setDefaultTimeout(10_000);
         return page;
     }
-    async close() {
-        await this.browser?.close();
-        for (const child of this.servers)
+    /** Ends the servers. */
+    async stop() {
+        for (const child of this.servers.splice(0))
             if (child.exitCode === null) {
                 const ended = new Promise((done) => child.on("exit", done));
                 child.kill("SIGTERM");
                 await Promise.race([ended, new Promise((done) => setTimeout(done, 5000))]);
                 if (child.exitCode === null) child.kill("SIGKILL");
             }
+    }
+    async close() {
+        await this.browser?.close();
+        await this.stop();
         rmSync(this.folder, { recursive: true, force: true });
     }
 }

@@ -1,7 +1,7 @@
 // Where the figures come from: the server's API, or the data block of the file that this page is. Both
 // answer the same questions; the views do not know which it is, except for what only a server can do.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ask, Cube, cubeFor } from "./cube";
 import { readReport, Report } from "./model";
 import { picture, Series, seriesOf, stretches } from "./picture";
@@ -323,7 +323,9 @@ function asking(more: 1 | -1): void {
 export function useAnswer<T>(key: string, make: () => Promise<T>): Answer<T> {
     const [answer, set] = useState<Answer<T>>({ value: undefined, failure: undefined, loading: true });
     const current = useRef("");
-    useEffect(() => {
+    // Before the frame is painted, not after: what is there already is shown in the same frame, and what
+    // hangs on an answer is asked a frame earlier.
+    useLayoutEffect(() => {
         current.current = key;
         asking(1);
         let slow: ReturnType<typeof setTimeout> | undefined = setTimeout(

@@ -1,0 +1,96 @@
+// The overview in a real browser, first seen: first_view.mjs BINARY DB [RUNS]. Prints a line of JSON for each window.
+//
+// cold: the first visitor of a service that has just begun to answer; warm: the next one, also with an empty cache.
+// figures: from the start of the navigation until the figures are painted and the page waits for a click;
+// findings: until what could be saved stands beside them; cpu: of the page's main thread until the figures are painted.
+
+import { Lab } from "../tests/web/lab.mjs";
+
+const [binary, db, runs = "5"] = process.argv.slice(2);
+const room = new Lab(binary);
+
+/** Runs in the page, from its beginning. */
+function watch() {
+    const idle = (done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(performance.now()))));
+    const seen = (window.seen = {});
+    const look = () => {
+        const values = [...document.querySelectorAll(".figures .value")].map((e) => e.textContent);
+        const split = document.querySelector(".where .split");
+        if (!seen.begun && values.length && split) (seen.begun = true, idle((at) => (performance.mark("gputally-figures"), (seen.figures = at))));
+        if (!seen.saved && /\d/.test(values[3] ?? "")) (seen.saved = true, idle((at) => (seen.findings = at)));
+    };
+    new MutationObserver(look).observe(document, { childList: true, subtree: true, characterData: true });
+}
+
+async function visit(url) {
+    const page = await room.page();
+    await page.addInitScript(watch);
+    await room.browser.startTracing(page, { categories: ["toplevel", "blink.user_timing", "devtools.timeline"] });
+    await page.goto(url, { waitUntil: "commit" });
+    await page.waitForFunction(() => window.seen?.figures && window.seen?.findings, null, { timeout: 60_000, polling: 50 });
+    const cpu = busy(JSON.parse(await room.browser.stopTracing()).traceEvents);
+    await page.locator('[aria-label="Cost by team"] tbody a').first().click({ trial: true }); // it can be clicked
+    const came = await page.evaluate(() => ({
+        ...window.seen,
+        requests: performance.getEntriesByType("resource").map((e) => [e.name.replace(/.*?\/api\/v1/, ""), Math.round(e.startTime), Math.round(e.responseEnd)]),
+    }));
+    if (page.wrong.length) throw new Error(page.wrong.join("; "));
+    await page.context().close();
+    return { ...came, cpu };
+}
+
+/** CPU of the page's main thread, ms, from its first request until its figures are painted: what does not hang on who else
+ *  uses the machine. */
+function busy(events) {
+    const first = events.filter((e) => e.name === "ResourceSendRequest").sort((a, b) => a.ts - b.ts)[0];
+    const end = events.find((e) => e.name === "gputally-figures" && e.cat.includes("user_timing")).ts;
+    const tasks = events.filter((e) => e.ph === "X" && e.pid === first.pid && e.tid === first.tid && e.tdur > 0 && e.ts >= first.ts && e.ts < end)
+        .sort((a, b) => a.ts - b.ts || b.dur - a.dur);
+    let sum = 0, until = 0;
+    for (const task of tasks) // the outermost of those that lie in each other
+        if (task.ts >= until) {
+            sum += task.tdur / 1000;
+            until = task.ts + task.dur;
+        }
+    return sum;
+}
+
+/** A document of one word and a script that writes one more. */
+async function empty() {
+    const page = await room.page();
+    const url = "http://127.0.0.1:1/";
+    await page.route(url, (route) => route.fulfill({ contentType: "text/html", body: "<!doctype html><p>one</p><script>document.body.append('two')</script>" }));
+    await page.addInitScript(() => addEventListener("DOMContentLoaded", () =>
+        requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => (window.done = performance.now()))))));
+    await page.goto(url);
+    const at = await page.waitForFunction(() => window.done);
+    const ms = await at.jsonValue();
+    await page.context().close();
+    return ms;
+}
+
+const median = (values) => Math.round(values.sort((a, b) => a - b)[values.length >> 1]);
+
+try {
+    await room.browse();
+    // The same browser with next to nothing: what a page costs before it is ours.
+    const bare = [];
+    for (let run = 0; run <= Number(runs); run++) bare.push(await empty());
+    console.log(JSON.stringify({ empty_ms: median(bare.slice(1)) }));
+    for (const window of ["7d", "30d"]) {
+        const came = { cold: [], warm: [] };
+        for (let run = 0; run < Number(runs); run++) {
+            const url = (await room.serve("--db", db)) + `#/overview?window=${window}`;
+            came.cold.push(await visit(url));
+            came.warm.push(await visit(url));
+            await room.stop();
+        }
+        const figures = { window };
+        for (const [when, visits] of Object.entries(came))
+            for (const what of ["figures", "findings", "cpu"]) figures[`${when}_${what}_ms`] = median(visits.map((v) => v[what]));
+        console.log(JSON.stringify(figures));
+        if (process.env.GPUTALLY_BENCH_REQUESTS) console.log(came.cold.at(-1).requests.join("\n"));
+    }
+} finally {
+    await room.close();
+}
