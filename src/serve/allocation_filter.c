@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-
 struct reading {
     struct str text;
     size_t at;
