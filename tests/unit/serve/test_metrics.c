@@ -181,7 +181,7 @@ static void a_restart_leaves_teams_their_series(void **state)
     assert_has(scrape(lab), "{team=\"other\",category=\"used\"} 1\n");
     book(lab, 3, 9, later, 1, CATEGORY_USED);
     restart(lab);
-    assert_has(scrape(lab), "{team=\"a\",category=\"used\"} 3\n"); /* hours 0 to 2 */
+    assert_has(scrape(lab), "{team=\"a\",category=\"used\"} 3\n");        /* hours 0 to 2 */
     assert_has(lab->text.text, "{team=\"other\",category=\"used\"} 7\n"); /* 0 to 6 */
     assert_null(strstr(lab->text.text, "team=\"b\""));
 }
