@@ -3,6 +3,8 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 900
+SOAK_TARGETS ?= 24
+SOAK_SPEED ?= 1200
 SHARE = $(DESTDIR)$(PREFIX)/share
 
 .PHONY: help build run test bench lint fuzz soak install clean
@@ -13,7 +15,7 @@ help:
 	@echo 'make test     install what is missing, and run everything that CI runs'
 	@echo 'make bench    the benchmarks, beside the peers that are installed'
 	@echo 'make lint     format, include directions, the data tables'
-	@echo 'make soak     run the service for SOAK_SECONDS (900) over simulated targets'
+	@echo 'make soak     run the service for SOAK_SECONDS (900) over SOAK_TARGETS (24) simulated targets, SOAK_SPEED (1200) times real'
 	@echo 'make fuzz     fuzz every decoder for FUZZ_SECONDS (60) each'
 	@echo 'make install  to PREFIX (/usr/local), under DESTDIR'
 	@echo 'make clean    remove build/'
@@ -50,7 +52,8 @@ fuzz:
 
 soak: build
 	@scripts/deps test
-	@python3 tests/e2e/soak.py build/gputally --seconds $(SOAK_SECONDS)
+	@python3 tests/e2e/soak.py build/gputally --seconds $(SOAK_SECONDS) \
+		--targets $(SOAK_TARGETS) --speed $(SOAK_SPEED)
 
 install: build
 	@DESTDIR='$(DESTDIR)' cmake --install build/release --prefix '$(PREFIX)'

@@ -369,6 +369,65 @@ def reload_server(lab):
             raise Failed(f"exit status {status}")
 
 
+FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
+
+
+def clock_steps(lab):
+    """The machine's clock goes back an hour, a day ahead, and is right again, in a zone with summer time: nothing is
+    booked twice, nothing of the future is, and it goes on by itself."""
+    if not os.path.exists(FAKETIME):
+        raise Failed(f"{FAKETIME} is missing: scripts/deps test")
+    database = lab.fresh()
+    path = os.path.join(os.path.dirname(database), "clock")
+
+    def set_clock(hours):
+        """To so many hours after the fleet's begin."""
+        with open(path + ".new", "w", encoding="ascii") as file:
+            file.write(f"{(lab.low + hours * units.HOUR_MS) / 1000 - time.time():+.3f}\n")
+        os.replace(path + ".new", path)
+    set_clock(3.5)
+    env = {"LD_PRELOAD": FAKETIME, "FAKETIME_TIMESTAMP_FILE": path, "FAKETIME_NO_CACHE": "1",
+           "FAKETIME_DONT_FAKE_MONOTONIC": "1", "TZ": "America/New_York"}
+    with Service(lab.binary, ["--prometheus", lab.url, *lab.facts, "--db", database, "--history", "12h", "--every", "1s"],
+                 os.path.dirname(database), env=env).wait() as service:
+        def rounds():
+            return float(re.search(r"^gputally_collect_rounds_total\S* (\S+)", service.ask("/metrics")[1], re.M)[1])
+
+        def two_rounds():
+            before = rounds()
+            service.until("two more rounds", lambda: rounds() >= before + 2)
+        two_hours = lab.low + 2 * units.HOUR_MS
+        service.until("two closed hours", lambda: closed_to(service) == two_hours)
+        set_clock(2.5)
+        service.until("the step back", lambda: "the clock was set" in service.logged())
+        two_rounds()
+        if closed_to(service) != two_hours:
+            raise Failed("the watermark moved with the clock's step back")
+        set_clock(3.5 + 24)
+        service.until("doubt", lambda: "the clock jumped forward" in service.ready()[1])
+        time.sleep(2)
+        if closed_to(service) != two_hours:
+            raise Failed("hours of the future are closed")
+        set_clock(3.6)
+        service.until("trust", lambda: service.ready()[0] == 200)
+        two_rounds()
+        set_clock(3.65)   # a small step: believed at once
+        two_rounds()
+        if closed_to(service) != two_hours:
+            raise Failed("the watermark moved")
+        if service.logged().count("the clock was set") < 3:
+            raise Failed(f"steps are not told: {service.logged()[-800:]}")
+        status, seconds = service.end()
+        if status or seconds > 5:
+            raise Failed(f"SIGTERM: exit status {status} after {seconds:.1f} s")
+    window = f"{units.format_time(lab.low)},{units.format_time(two_hours)}"
+    lab.same(lab.export(["--db", database], window), "after steps of the clock", lab.export(["--prometheus", lab.url], window))
+    head, *rows = lab.export(["--db", database]).decode().splitlines()
+    hours = {row.split(",")[0] for row in rows}
+    if max(hours) != units.format_time(two_hours):
+        raise Failed(f"{head.split(',')[0]}s {sorted(hours)} are booked, the last should be the open one")
+
+
 class Asking:
     """Asks a port again and again, each time over a connection of its own."""
 
@@ -617,7 +676,7 @@ def fails_closed(lab):
         service.end()
 
 
-CHECKS = (equals_a_run, killed, goes_on_from_collect, clusters, reload, reload_server, ends, source_down, database_taken,
+CHECKS = (equals_a_run, killed, goes_on_from_collect, clusters, reload, reload_server, ends, source_down, clock_steps, database_taken,
           database_damaged, disk_full, backup, notifies, fails_closed)
 
 
