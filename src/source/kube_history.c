@@ -286,7 +286,8 @@ static bool set_version(struct kube_history *h, struct kube_object *object,
 {
     struct rewriting rewriting = {{0}, TIME_MAX};
     struct str bytes = record->object;
-    if (record->snapshot && object->n && record->since <= object->versions[object->n - 1].first)
+    if (record->snapshot && object->n && kube_kind_has_versions(record->kind) &&
+        record->since <= object->versions[object->n - 1].first)
         return false; /* it is known */
     if (rewrite_end(h, object, record, id, &rewriting))
         bytes = strbuf_str(&rewriting.out);

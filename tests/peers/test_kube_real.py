@@ -197,6 +197,7 @@ class Lab:
             self.live(self.options.steps)
             check(f"it follows again: {word}", self.disturb(word))
         self.live(self.options.steps)
+        time.sleep(5)       # controllers are asked for one by one
         self.history.end()
         time.sleep(2)
         check("nothing was refused", "(403" not in self.whole_log(), self.whole_log()[-2000:])

@@ -445,6 +445,33 @@ static void a_snapshot_carries_starts_states_and_those_who_are_gone(void **state
     kube_history_free(copy);
 }
 
+/* After a kill the new file's snapshot alone has what the last file lacks. */
+static void a_snapshot_after_a_loss_tells_what_was_lost(void **state)
+{
+    (void)state;
+    struct kube_history *live = kube_history_new(), *replayed = kube_history_new();
+    struct kube_pod pods[] = {pod_of("a", "a1"), pod_of("b", "b1")};
+    pods[0].scheduled = pods[1].scheduled = AT(-30);
+    tell_lists(live, AT(0), pods, 2);
+    tell_lists(replayed, AT(0), pods, 2); /* killed here */
+    pods[0].phase = STR("Failed");
+    tell_lists(live, AT(10), pods, 1);
+    struct kept_records kept = {0};
+    assert_int_equal(kube_history_snapshot(live, keep_record, &kept, NULL), ERR_OK);
+    for (size_t i = 0; i < kept.n; i++) {
+        assert_int_equal(kube_history_add(replayed, strbuf_str(&kept.records[i]), NULL, NULL),
+                         ERR_OK);
+        strbuf_release(&kept.records[i]);
+    }
+    tell_lists(replayed, AT(40), pods, 1);
+    struct slice slice = deliver(replayed, AT(0), AT(60));
+    assert_int_equal(find_pod(&slice, "a1")->until, AT(10));
+    assert_int_equal(find_pod(&slice, "b1")->until, AT(10));
+    end(&slice);
+    kube_history_free(live);
+    kube_history_free(replayed);
+}
+
 static void what_is_past_is_forgotten_and_the_rest_found(void **state)
 {
     (void)state;
@@ -571,6 +598,7 @@ int main(void)
         cmocka_unit_test(a_node_lives_to_its_last_observation),
         cmocka_unit_test(time_that_nobody_watched_is_not_known),
         cmocka_unit_test(a_snapshot_carries_starts_states_and_those_who_are_gone),
+        cmocka_unit_test(a_snapshot_after_a_loss_tells_what_was_lost),
         cmocka_unit_test(what_is_past_is_forgotten_and_the_rest_found),
         cmocka_unit_test(a_controller_goes_when_nobody_names_it),
         cmocka_unit_test(a_list_that_is_given_up_ends_nobody),
