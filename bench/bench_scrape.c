@@ -3,6 +3,8 @@
  *
  *     bench_scrape [GPUS [PART]]                        decoded, kept, booked, whole (all of them)
  *     bench_scrape network [TARGETS [SECONDS [INTERVAL_MS]]]
+ *     bench_scrape serve                                such pages for peers, until the input ends;
+ *                                                       prints HOST:PORT
  *
  * A page has 8 GPUs and the ten metrics, with HELP and TYPE lines, in dcgm-exporter's order. Over
  * the network a child serves such pages under any path, keep-alive, as fast as it can; the parent
@@ -169,12 +171,9 @@ static void measure_scraper(unsigned n, int seconds, time_ms interval, int port,
     live_free(live);
 }
 
-static int over_network(int argc, char **argv)
+/* A child that serves; its port. */
+static pid_t start_server(int *ret_port)
 {
-    unsigned n = argc > 1 ? (unsigned)atoi(argv[1]) : 2000;
-    int seconds = argc > 2 ? atoi(argv[2]) : 30;
-    time_ms interval = argc > 3 ? atoi(argv[3]) : 15000;
-    char folder[] = "/tmp/bench-scrape-XXXXXX";
     struct sockaddr_in address = {.sin_family = AF_INET,
                                   .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
     socklen_t size = sizeof address;
@@ -182,17 +181,47 @@ static int over_network(int argc, char **argv)
     setrlimit(RLIMIT_NOFILE, &files);
     int listener = socket(AF_INET, SOCK_STREAM, 0);
     if (bind(listener, (struct sockaddr *)&address, size) != 0 || listen(listener, 4096) != 0 ||
-        getsockname(listener, (struct sockaddr *)&address, &size) != 0 || !mkdtemp(folder))
-        return 1;
+        getsockname(listener, (struct sockaddr *)&address, &size) != 0)
+        exit(1);
+    *ret_port = ntohs(address.sin_port);
     pid_t child = fork();
     if (child == 0)
         serve(listener);
     close(listener);
-    measure_scraper(n, seconds, interval, ntohs(address.sin_port), folder);
+    return child;
+}
+
+static void end_server(pid_t child)
+{
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
+}
+
+static int over_network(int argc, char **argv)
+{
+    unsigned n = argc > 1 ? (unsigned)atoi(argv[1]) : 2000;
+    int seconds = argc > 2 ? atoi(argv[2]) : 30, port;
+    time_ms interval = argc > 3 ? atoi(argv[3]) : 15000;
+    char folder[] = "/tmp/bench-scrape-XXXXXX";
+    if (!mkdtemp(folder))
+        return 1;
+    pid_t child = start_server(&port);
+    measure_scraper(n, seconds, interval, port, folder);
+    end_server(child);
     ingest_empty(folder);
     rmdir(folder);
+    return 0;
+}
+
+static int serve_peers(void)
+{
+    int port;
+    pid_t child = start_server(&port);
+    printf("127.0.0.1:%d\n", port);
+    fflush(stdout);
+    while (getchar() != EOF)
+        ;
+    end_server(child);
     return 0;
 }
 
@@ -324,6 +353,8 @@ int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "network") == 0)
         return over_network(argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], "serve") == 0)
+        return serve_peers();
     struct bench bench = {0};
     const char *part = argc > 2 ? argv[2] : "decoded kept booked whole";
     bench_begin(&bench, argc > 1 ? strtoull(argv[1], NULL, 10) : 1000);
