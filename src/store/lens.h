@@ -9,8 +9,8 @@
  *    was booked; none where hours of nodes are read by themselves, and none in sums;
  *  - hours of workloads: in one of the namespaces, or of a workload whose rows were read before
  *    through the same lens; hours of namespaces: in one of the namespaces;
- *  - hours of GPUs: of those that such rows are on, in hours in which nobody else has a row on
- * them; of their other hours only that they were up (store/lens_hours.h);
+ *  - hours of GPUs: of those that such rows are on, in hours in which all rows of the GPU are such;
+ *    of their other hours only that they were up (store/lens_hours.h);
  *  - no hours of hosts, and no notes: they speak of everybody.
  *
  * One thread, that of the handle. */

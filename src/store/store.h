@@ -76,9 +76,9 @@ typedef bool (*store_row_fn)(void *context, const struct row_batch *batch);
 enum err store_read_rows(struct store *store, struct span hours, store_row_fn each, void *context,
                          struct error *err);
 
-/* Rows of the nodes that are wanted, node by node: a call for each UTC day and node that has any, in
- * order of day; rows in order of hour and key, node-hours as above, no notes. Other nodes are not
- * read. */
+/* Rows of the nodes that are wanted, node by node: a call for each UTC day and node that has any,
+ * in order of day; rows in order of hour and key, node-hours as above, no notes. Other nodes are
+ * not read. */
 typedef bool (*store_wants_node_fn)(void *context, name_t cluster, name_t node);
 enum err store_read_rows_of(struct store *store, struct span hours, store_wants_node_fn wants,
                             store_row_fn each, void *context, struct error *err);
