@@ -18,18 +18,10 @@ struct book_cell {
     struct row_facts facts;                            /* the last row's */
     time_ms first, last; /* begin of the first, end of the last hour */
     money_t cost, category[CATEGORY_COUNT];
-    wide_t gpu_ns, held_ns, observed_ns, state_ns[STATE_COUNT];
-    wide_t u_ns;                  /* useful time, ns */
-    wide_t u, e;                  /* integrals, ms x 1e-9 */
-    int64_t observed_ms, held_ms; /* wall */
-    int64_t hist_u_ns[HISTOGRAM_BINS];
-    int64_t mem_max_bytes, mem_total_bytes, mem_seen_ms;
-    wide_t mem_byte_ms;
-    int64_t work[WORK_COUNT];
-    wide_t measure[MEASURE_COUNT]; /* ms x 1e-9, over measure_seen_ms */
-    int64_t measure_seen_ms[MEASURE_COUNT];
-    wide_t energy_mj;
-    int64_t floor_mw; /* near what the model draws when it does nothing; 0 not known */
+    wide_t gpu_ns, held_ns, observed_ns;
+    wide_t e;            /* integral, ms x 1e-9 */
+    int64_t observed_ms; /* wall */
+    int64_t floor_mw;    /* near what the model draws when it does nothing; 0 not known */
     uint32_t flags;
     bool shared; /* some row is of a part of the GPU */
     /* up to when it was low or busy, or a kernel ran 1 % of an hour (to the hour); observed since
@@ -44,6 +36,29 @@ struct book_cell {
     int64_t useless_ms;
     bool useless_by_power;       /* without SM activity: told by power alone */
     size_t workload, node_index; /* of books; workload SIZE_MAX: unheld */
+};
+
+/* What the cells of a workload add up to; what only one of a workload is asked for, cells have not.
+ */
+struct book_sum {
+    name_t container;       /* the last row's */
+    struct row_facts facts; /* likewise */
+    time_ms first, last;
+    money_t cost, category[CATEGORY_COUNT];
+    wide_t gpu_ns, held_ns, observed_ns, state_ns[STATE_COUNT];
+    wide_t u_ns;                  /* useful time, ns */
+    wide_t u, e;                  /* integrals, ms x 1e-9 */
+    int64_t observed_ms, held_ms; /* wall */
+    int64_t hist_u_ns[HISTOGRAM_BINS];
+    int64_t mem_max_bytes, mem_total_bytes, mem_seen_ms;
+    wide_t mem_byte_ms;
+    int64_t work[WORK_COUNT];
+    wide_t measure[MEASURE_COUNT]; /* ms x 1e-9, over measure_seen_ms */
+    int64_t measure_seen_ms[MEASURE_COUNT];
+    wide_t energy_mj;
+    uint32_t flags;
+    bool shared; /* some cell is, or is of a MIG instance */
+    time_ms worked_until;
 };
 
 /* What the pods of a workload did beside their GPUs, over the window; as struct workload_hour. */
@@ -64,10 +79,10 @@ struct book_workload {
     struct book_load load;
     name_t cluster, namespace, workload, owner, model;
     enum workload_type type;
-    size_t *cells;
-    size_t cells_n, cells_room;
-    struct book_cell sum; /* of the cells; facts of the last */
-    int gpus_a_pod;       /* the most GPUs (or instances) that one of its pods held in an hour */
+    size_t *cells; /* part of books.of_workloads */
+    size_t cells_n;
+    struct book_sum sum;
+    int gpus_a_pod; /* the most GPUs (or instances) that one of its pods held in an hour */
 };
 
 /* What the host of a node did over the window; as struct machine_hour. */
@@ -113,6 +128,7 @@ struct books {
                                     them; NULL: the catalogue alone */
     struct book_cell *cells;
     size_t cells_n, cells_room;
+    size_t *of_workloads; /* cells, workload by workload */
     struct book_workload *workloads;
     size_t workloads_n, workloads_room;
     struct book_node *nodes;
@@ -132,7 +148,7 @@ static inline int64_t books_threshold(const struct books *books, enum threshold_
 }
 /* Was it held for as many GPU-hours as the one threshold says, and as much of that observed as the
  * other? */
-static inline bool book_is_judged(const struct books *books, const struct book_cell *sum,
+static inline bool book_is_judged(const struct books *books, const struct book_sum *sum,
                                   enum threshold_id held, enum threshold_id observed)
 {
     return sum->held_ns >= (wide_t)books_threshold(books, held) * 1000000 &&

@@ -6,7 +6,7 @@
 static size_t freed(const struct books *books, const struct book_workload *of,
                     enum threshold_id target, size_t *ret_now)
 {
-    const struct book_cell *sum = &of->sum;
+    const struct book_sum *sum = &of->sum;
     size_t now = 0, pod = of->gpus_a_pod > 0 ? (size_t)of->gpus_a_pod : 1;
     for (size_t c = 0; c < of->cells_n; c++)
         now += books_is_now(books, books->cells[of->cells[c]].last);

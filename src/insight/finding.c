@@ -181,7 +181,7 @@ struct str finding_time(struct findings *findings, time_ms t)
 }
 
 void finding_coverage(struct findings *findings, struct finding *finding,
-                      const struct book_cell *sum, enum threshold_id threshold)
+                      const struct book_sum *sum, enum threshold_id threshold)
 {
     finding_evidence_at(findings, finding, "observed of held",
                         finding_percent(findings, sum->observed_ns, sum->held_ns), threshold);
@@ -196,7 +196,7 @@ void finding_coverage(struct findings *findings, struct finding *finding,
         STR_ARG(finding_hours(findings, ms)));
 }
 
-void finding_use(struct findings *findings, struct finding *finding, const struct book_cell *sum,
+void finding_use(struct findings *findings, struct finding *finding, const struct book_sum *sum,
                  enum threshold_id low)
 {
     wide_t under = sum->state_ns[STATE_IDLE] + sum->state_ns[STATE_LOW];

@@ -121,7 +121,7 @@ struct str finding_time(struct findings *findings, time_ms t);
 /* Coverage of a cell's held time as evidence against a rule's threshold, and the confidence that
  * follows from it. */
 void finding_coverage(struct findings *findings, struct finding *finding,
-                      const struct book_cell *sum, enum threshold_id threshold);
+                      const struct book_sum *sum, enum threshold_id threshold);
 /* Is the work of its nodes on their CPUs? Then they are in a finding of their own (rule_cpu.c). */
 bool finding_works_on_cpu(struct findings *findings, const struct book_workload *of);
 /* Claim the whole pods of a workload that could go if the rest ran at `target` (1e-9) mean SM
@@ -140,7 +140,7 @@ int64_t rule_replicas_by_memory(const struct books *books, const struct book_wor
 bool rule_lets_cpu_pods_in(const struct books *books, const struct book_node *node);
 /* How little of its GPUs a workload uses, as evidence against a threshold of the time that it is
  * idle or low. */
-void finding_use(struct findings *findings, struct finding *finding, const struct book_cell *sum,
+void finding_use(struct findings *findings, struct finding *finding, const struct book_sum *sum,
                  enum threshold_id low);
 /* Where an offer's price is from. */
 struct str finding_offer_source(struct findings *findings, const struct price_offer *offer);

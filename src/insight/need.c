@@ -1,7 +1,7 @@
 #include "insight/need.h"
 
 /* A histogram, not a mean: a mean would promise that a service with rare bursts fits. */
-static int peak_percent(const struct book_cell *sum, int64_t percentile)
+static int peak_percent(const struct book_sum *sum, int64_t percentile)
 {
     int64_t all = 0, passed = 0;
     for (int b = 0; b < HISTOGRAM_BINS; b++)
@@ -42,7 +42,7 @@ static const char *find_memory(const struct books *books, const struct book_work
 void need_of(const struct books *books, const struct book_workload *of, const struct gpu_model *gpu,
              const struct need_limits *limits, struct need *ret)
 {
-    const struct book_cell *sum = &of->sum;
+    const struct book_sum *sum = &of->sum;
     *ret = (struct need){.peak_bytes = sum->mem_max_bytes,
                          .total_bytes = sum->mem_total_bytes ? sum->mem_total_bytes
                                         : gpu                ? gpu->memory_bytes

@@ -19,7 +19,7 @@ static const struct limits limits_of_rules[] = {
 /* Idle is nothing at all, not a little all the time: nearly all of it in the histogram's first bin
  * (SM activity under 5 %), and where GPU_UTIL is missing, so that kernels are not seen, next to
  * none. */
-static bool does_nothing(const struct books *books, const struct book_cell *sum)
+static bool does_nothing(const struct books *books, const struct book_sum *sum)
 {
     int64_t idle = books_threshold(books, THRESHOLD_IDLE_WORKLOAD_IDLE);
     int64_t activity = books_threshold(books, THRESHOLD_IDLE_WORKLOAD_ACTIVITY);
@@ -29,7 +29,7 @@ static bool does_nothing(const struct books *books, const struct book_cell *sum)
            ratio_reached((wide_t)sum->hist_u_ns[0], sum->observed_ns, idle);
 }
 
-static bool enough(const struct books *books, const struct book_cell *sum, enum rule_id rule)
+static bool enough(const struct books *books, const struct book_sum *sum, enum rule_id rule)
 {
     const struct limits *limits = &limits_of_rules[rule];
     return books_is_now(books, sum->last) &&
@@ -70,7 +70,7 @@ static void claim_idle(const struct books *books, struct finding *finding,
 static struct finding *found(const struct books *books, struct findings *findings,
                              const struct book_workload *of, enum rule_id rule)
 {
-    const struct book_cell *sum = &of->sum;
+    const struct book_sum *sum = &of->sum;
     const struct limits *limits = &limits_of_rules[rule];
     struct finding *finding = finding_add(findings, rule, finding_workload(findings, of),
                                           names_text(books->names, of->owner));
@@ -125,7 +125,7 @@ void rule_idle_workload(const struct books *books, struct findings *findings)
 {
     for (size_t i = 0; i < books->workloads_n; i++) {
         const struct book_workload *of = &books->workloads[i];
-        const struct book_cell *sum = &of->sum;
+        const struct book_sum *sum = &of->sum;
         time_ms since;
         if (of->type == WORKLOAD_INTERACTIVE || !enough(books, sum, RULE_IDLE_WORKLOAD))
             continue;
@@ -147,7 +147,7 @@ void rule_idle_notebook(const struct books *books, struct findings *findings)
 {
     for (size_t i = 0; i < books->workloads_n; i++) {
         const struct book_workload *of = &books->workloads[i];
-        const struct book_cell *sum = &of->sum;
+        const struct book_sum *sum = &of->sum;
         time_ms since;
         if (of->type != WORKLOAD_INTERACTIVE || !enough(books, sum, RULE_IDLE_NOTEBOOK) ||
             !ratio_reached(sum->state_ns[STATE_IDLE], sum->observed_ns,

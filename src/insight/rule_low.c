@@ -14,7 +14,7 @@ static struct str advice(enum workload_type type)
 
 static bool is_low(const struct books *books, const struct book_workload *of)
 {
-    const struct book_cell *sum = &of->sum;
+    const struct book_sum *sum = &of->sum;
     wide_t idle = sum->state_ns[STATE_IDLE], low = sum->state_ns[STATE_LOW];
     return of->type != WORKLOAD_INTERACTIVE && of->type != WORKLOAD_TRAINING &&
            books_is_now(books, sum->last) &&
@@ -28,7 +28,7 @@ void rule_low_use(const struct books *books, struct findings *findings)
 {
     for (size_t i = 0; i < books->workloads_n; i++) {
         const struct book_workload *of = &books->workloads[i];
-        const struct book_cell *sum = &of->sum;
+        const struct book_sum *sum = &of->sum;
         if (!is_low(books, of) ||
             finding_exists(findings, RULE_IDLE_WORKLOAD, finding_workload(findings, of)) ||
             finding_works_on_cpu(findings, of))

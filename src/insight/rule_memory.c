@@ -57,7 +57,7 @@ static int64_t least(wide_t value, int64_t most)
 /* The mean of a measure, as far above itself as the peak of SM activity is above its own mean. */
 static void find_peak(struct search *search, enum load load, enum measure measure)
 {
-    const struct book_cell *sum = &search->of->sum;
+    const struct book_sum *sum = &search->of->sum;
     int64_t peak = search->peaks[LOAD_SM], seen = sum->measure_seen_ms[measure];
     search->known[load] = 10 * (wide_t)seen >= 9 * (wide_t)sum->observed_ms && sum->u > 0;
     wide_t mean = search->known[load] ? sum->measure[measure] / seen : 0;
@@ -100,7 +100,7 @@ static bool is_fast_enough(struct search *search, const struct gpu_model *there,
                            struct choice *choice)
 {
     int64_t limit = books_threshold(search->books, THRESHOLD_SMALLER_GPU_LOAD);
-    const struct book_cell *sum = &search->of->sum;
+    const struct book_sum *sum = &search->of->sum;
     bool fine = true;
     for (enum load load = 0; load < LOAD_COUNT; load++) {
         wide_t scaled = (wide_t)search->peaks[load] * capacity(search->gpu, load);
@@ -151,7 +151,7 @@ static void take_offer(void *context, const struct price_offer *offer)
 
 static bool is_looked_at(const struct books *books, const struct book_workload *of)
 {
-    const struct book_cell *sum = &of->sum;
+    const struct book_sum *sum = &of->sum;
     const struct gpu_model *gpu = catalogue_gpu(names_text(books->names, of->model));
     int64_t total = sum->mem_total_bytes ? sum->mem_total_bytes : gpu ? gpu->memory_bytes : 0;
     int64_t oversized = books_threshold(books, THRESHOLD_SMALLER_GPU_MEMORY);
@@ -288,7 +288,7 @@ static struct str times(struct findings *findings, int64_t ratio)
 static void found(const struct books *books, struct findings *findings, const struct search *search)
 {
     const struct choice *best = &search->best;
-    const struct book_cell *sum = &search->of->sum;
+    const struct book_sum *sum = &search->of->sum;
     const struct gpu_model *there = best->offer.gpu;
     struct finding *finding =
         finding_add(findings, RULE_SMALLER_GPU, finding_workload(findings, search->of),

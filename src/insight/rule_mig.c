@@ -68,7 +68,7 @@ static const char *refused(const struct book_workload *of, const struct gpu_mode
 /* Held for a day or nearly, whole GPUs, seen, and used little on average. */
 static bool is_looked_at(const struct books *books, const struct book_workload *of)
 {
-    const struct book_cell *sum = &of->sum;
+    const struct book_sum *sum = &of->sum;
     return books_is_now(books, sum->last) && !sum->shared &&
            book_is_judged(books, sum, THRESHOLD_MIG_FIT_HELD, THRESHOLD_MIG_FIT_OBSERVED) &&
            sum->u < (wide_t)sum->observed_ms * books_threshold(books, THRESHOLD_MIG_FIT_USE) &&
@@ -181,7 +181,7 @@ static size_t pack(struct candidate **pool, size_t n)
 static void found(const struct books *books, struct findings *findings, struct candidate *of,
                   size_t held, size_t needed)
 {
-    const struct book_cell *sum = &of->of->sum;
+    const struct book_sum *sum = &of->of->sum;
     struct finding *finding =
         finding_add(findings, RULE_MIG_FIT, finding_workload(findings, of->of),
                     names_text(books->names, of->of->owner));

@@ -14,7 +14,7 @@ static bool has_counters(const struct book_load *load)
  * when. */
 static bool is_quiet(const struct books *books, const struct book_workload *of, time_ms *ret_since)
 {
-    const struct book_cell *sum = &of->sum;
+    const struct book_sum *sum = &of->sum;
     time_ms since = of->load.served_until > sum->first ? of->load.served_until : sum->first;
     wide_t seen = (wide_t)of->load.serving_seen_ms * (of->gpus_a_pod > 0 ? of->gpus_a_pod : 1);
     *ret_since = since;
@@ -46,7 +46,7 @@ static void say(const struct books *books, struct findings *findings, struct fin
                 const struct book_workload *of)
 {
     const struct book_load *load = &of->load;
-    const struct book_cell *sum = &of->sum;
+    const struct book_sum *sum = &of->sum;
     struct str for_ms = finding_hours(findings, books->window.to - finding->since);
     finding->what =
         finding_text(findings, "serves, and has had no request for %.*s", STR_ARG(for_ms));

@@ -38,7 +38,7 @@ struct plan {
 static bool is_looked_at(const struct books *books, const struct book_workload *of,
                          const struct gpu_model *gpu)
 {
-    const struct book_cell *sum = &of->sum;
+    const struct book_sum *sum = &of->sum;
     return !(gpu && gpu->mig_slices) && of->type != WORKLOAD_TRAINING && of->gpus_a_pod == 1 &&
            books_is_now(books, sum->last) && !sum->shared && sum->cost > 0 &&
            book_is_judged(books, sum, THRESHOLD_TIME_SLICING_HELD, limits.observed) &&
@@ -170,7 +170,7 @@ static struct plan plan_of(const struct books *books, struct sharer **pool, size
 static void found(const struct books *books, struct findings *findings, const struct sharer *of,
                   const struct plan *plan)
 {
-    const struct book_cell *sum = &of->of->sum;
+    const struct book_sum *sum = &of->of->sum;
     size_t held = plan->shared, needed = plan->needed;
     struct finding *finding =
         finding_add(findings, RULE_TIME_SLICING, finding_workload(findings, of->of),

@@ -9,7 +9,7 @@
 struct group {
     name_t cluster, name; /* a team is one over all clusters; a workload has no name here */
     const struct book_workload *largest; /* by money; a workload itself */
-    struct book_cell sum;                /* cost, used, times and useful time of its workloads */
+    struct book_sum sum;                 /* cost, used, times and useful time of its workloads */
     time_ms first;
     size_t workloads;
 };
@@ -98,7 +98,7 @@ static struct finding *found(struct findings *findings, enum rule_id rule, enum 
 
 static bool is_below(const struct books *books, const struct group *group, int64_t target)
 {
-    const struct book_cell *sum = &group->sum;
+    const struct book_sum *sum = &group->sum;
     return book_is_judged(books, sum, THRESHOLD_BELOW_TARGET_HELD,
                           THRESHOLD_BELOW_TARGET_OBSERVED) &&
            !ratio_reached(sum->u_ns, sum->observed_ns, target);

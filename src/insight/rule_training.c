@@ -103,7 +103,7 @@ static struct str advice(struct findings *findings, const struct book_workload *
 
 static bool is_low(const struct books *books, const struct book_workload *of)
 {
-    const struct book_cell *sum = &of->sum;
+    const struct book_sum *sum = &of->sum;
     wide_t idle = sum->state_ns[STATE_IDLE], low = sum->state_ns[STATE_LOW];
     return of->type == WORKLOAD_TRAINING && books_is_now(books, sum->last) &&
            book_is_judged(books, sum, THRESHOLD_TRAINING_USE_HELD,
@@ -115,7 +115,7 @@ static bool is_low(const struct books *books, const struct book_workload *of)
 static void say(const struct books *books, struct findings *findings, struct finding *finding,
                 const struct book_workload *of)
 {
-    const struct book_cell *sum = &of->sum;
+    const struct book_sum *sum = &of->sum;
     wide_t under = sum->state_ns[STATE_IDLE] + sum->state_ns[STATE_LOW];
     struct str unchecked;
     finding->what = finding_text(findings,

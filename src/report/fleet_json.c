@@ -476,7 +476,7 @@ enum err fleet_json(struct store *store, const struct query *query, enum fleet_j
                               .window = window,
                               .hours_n = (size_t)((window.to - window.from) / HOUR_MS),
                               .full = detail == FLEET_JSON_FULL};
-    struct store_node_reader reader = {&picture, on_begin, on_rows};
+    struct store_node_reader reader = {.context = &picture, .begin = on_begin, .each = on_rows};
     enum err code = zone_load(query->tz, &zone, err);
     if (code == ERR_OK)
         code = query_nodes(store, window, &reader, err);

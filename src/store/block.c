@@ -33,6 +33,8 @@ void block_release(struct block *block)
     free(block->scratch);
     arena_release(&block->texts);
     strings_release_zstd(block->zstd);
+    free(block->strings.texts);
+    free(block->bins);
     strbuf_release(&block->bytes);
     *block = (struct block){0};
 }
@@ -49,7 +51,6 @@ static name_t kind_of(struct names *names, struct str workload)
 struct series_reader {
     struct store *store;
     struct block *block;
-    struct strings strings;
     name_t *of_string, *kind_of_string; /* [index]; 0 is none, or not put yet */
     name_t some;                        /* in place of names that are not wanted */
     enum block_names names;
@@ -58,34 +59,44 @@ struct series_reader {
 static void resolve_strings(struct series_reader *reader)
 {
     struct arena *arena = &reader->block->texts;
-    size_t bytes = (reader->strings.n + 1) * sizeof(name_t);
+    const struct strings *strings = &reader->block->strings;
+    size_t bytes = (strings->n + 1) * sizeof(name_t);
     struct names *names = reader->store->names;
     reader->of_string = arena_zalloc(arena, bytes);
     reader->kind_of_string = reader->of_string;
     if (reader->names == BLOCK_NAMES_ALL)
         return;
     reader->some = names_put(names, STR("(pod)"));
-    if (reader->names == BLOCK_NAMES_PODS)
+    if (reader->names != BLOCK_NAMES_KINDS)
         return;
     reader->kind_of_string = arena_zalloc(arena, bytes);
-    for (size_t i = 0; i < reader->strings.n; i++) {
-        reader->of_string[i + 1] = reader->some;
-        struct str text = reader->strings.texts[i];
+    for (size_t i = 0; i < strings->n; i++) {
+        struct str text = strings->texts[i];
         if (text.n && memchr(text.p, '/', text.n))
             reader->kind_of_string[i + 1] = kind_of(names, text);
     }
 }
 
-/* Texts are put where they are wanted: uids are not by all. */
+/* Texts are put where they are wanted. */
 static bool string_name(const struct series_reader *reader, name_t *table, int64_t index,
                         name_t *ret)
 {
-    if (index < 0 || (uint64_t)index > reader->strings.n)
+    const struct strings *strings = &reader->block->strings;
+    if (index < 0 || (uint64_t)index > strings->n)
         return false;
     if (index && !table[index] && reader->names != BLOCK_NAMES_KINDS)
-        table[index] = names_put(reader->store->names, reader->strings.texts[index - 1]);
+        table[index] = names_put(reader->store->names, strings->texts[index - 1]);
     *ret = table[index];
     return true;
+}
+
+/* `wanted`: the name itself; else some name says that there is one. */
+static bool pod_name(const struct series_reader *reader, bool wanted, int64_t index, name_t *ret)
+{
+    if (wanted)
+        return string_name(reader, reader->of_string, index, ret);
+    *ret = index ? reader->some : NAME_NONE;
+    return index >= 0 && (uint64_t)index <= reader->block->strings.n;
 }
 
 static bool set_series_field(const struct series_reader *reader, enum series_column column,
@@ -125,13 +136,10 @@ static bool set_series_field(const struct series_reader *reader, enum series_col
     case SERIES_WORKLOAD:
         return string_name(reader, reader->kind_of_string, v, &facts->workload);
     case SERIES_POD:
-        return string_name(reader, reader->of_string, v, &key->pod);
+        series->pod = (uint32_t)id;
+        return pod_name(reader, reader->names <= BLOCK_NAMES_PODS, v, &key->pod);
     case SERIES_UID:
-        if (reader->names == BLOCK_NAMES_PODS) {
-            key->pod_uid = v ? reader->some : NAME_NONE;
-            return v >= 0 && (uint64_t)v <= reader->strings.n;
-        }
-        return string_name(reader, reader->of_string, v, &key->pod_uid);
+        return pod_name(reader, reader->names == BLOCK_NAMES_ALL, v, &key->pod_uid);
     case SERIES_FIRST_HOUR: /* first hour, how many, and what that gets wrong */
         series->hours = (uint32_t)id;
         return id < 24;
@@ -273,10 +281,11 @@ static bool read_column(struct block *block, struct group_reader *group, enum ro
                         int64_t *scratch)
 {
     int64_t *values = block->columns[column];
-    bool right = group_skip_zero(group);
-    if (right) {
-        if (!block_predict(block, column, values))
-            memset(values, 0, block->rows_n * sizeof *values);
+    if (group_skip_zero(group)) {
+        if (block_predict(block, column, values))
+            return true;
+        memset(values, 0, block->rows_n * sizeof *values);
+        block->zero |= UINT64_C(1) << column;
         return true;
     }
     if (!group_get(group, values, block->rows_n, block_runs(block)))
@@ -305,6 +314,7 @@ static bool read_categories(struct block *block, struct group_reader *group)
         int64_t *values = block->columns[COLUMN_USED + c];
         if (c != CATEGORY_USED && group_skip_zero(group)) {
             memset(values, 0, n * sizeof *values);
+            block->zero |= UINT64_C(1) << (COLUMN_USED + c);
             continue;
         }
         if (!read_column(block, group, (enum row_column)(COLUMN_USED + c), guess))
@@ -314,9 +324,11 @@ static bool read_categories(struct block *block, struct group_reader *group)
     }
     if (!group_get(group, guess, n, runs))
         return false;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         block->columns[COLUMN_USED + dominant[i]][i] =
             (int64_t)((uint64_t)rest[i] - (uint64_t)guess[i]);
+        block->zero &= ~(UINT64_C(1) << (COLUMN_USED + dominant[i]));
+    }
     return true;
 }
 
@@ -326,6 +338,7 @@ static bool read_hot(struct block *block, struct str *in)
     if (!group_begin(&group, in, HOT_GROUP_COLUMNS))
         return false;
     block_predict_begin(block);
+    block->zero = 0;
     for (enum row_column c = 0; c < HOT_COLUMNS; c++) {
         if (c == COLUMN_USED) {
             if (!read_categories(block, &group))
@@ -367,12 +380,11 @@ static bool open_block(struct store *store, struct block *block, struct str in,
         return false;
     block_reserve(block, block->series_n, block->rows_n);
     struct series_reader reader = {.store = store, .block = block, .names = names};
-    bool fine = strings_unpack(&in, &block->texts, &block->zstd, &reader.strings);
+    bool fine = strings_unpack(&in, &block->texts, &block->zstd, &block->strings);
     if (fine) {
         resolve_strings(&reader);
         fine = read_series(&reader, &in, block->series_n);
     }
-    free(reader.strings.texts);
     fine = fine && place_rows(block) && read_node_hours(store, block, &in) && read_hot(block, &in);
     block->cold = in;
     return fine;
@@ -417,39 +429,43 @@ enum err block_open_node_hours(struct store *store, struct block *block, int64_t
 
 /* Histograms: first bin, number of bins, the first bin as what is left of the observed time, and
  * the other bins of all rows in one column. */
-static bool read_histogram(struct block *block, struct group_reader *group, struct row *rows,
-                           const uint32_t *place, enum row_column integral, size_t at)
+static bool read_histogram(struct block *block, struct group_reader *group,
+                           enum row_column integral, struct row_histogram *ret)
 {
     size_t n = block->rows_n, others = 0;
-    int64_t *first = block->scratch, *count = first + n, *rest = count + n, *bin = rest + n;
+    int64_t *first = block->scratch, *count = first + n, *least = count + n, *at = least + n;
     struct runs runs = block_runs(block);
-    block_predict_bin(block, integral, bin);
+    block_predict_bin(block, integral, at);
     if (!group_get(group, first, n, runs) || !group_get(group, count, n, runs) ||
-        !group_get(group, rest, n, runs))
+        !group_get(group, least, n, runs))
         return false;
     for (size_t i = 0; i < n; i++) {
-        first[i] = bin[i] - first[i];
+        first[i] = at[i] - first[i];
         if (first[i] < 0 || count[i] < 0 || first[i] > HISTOGRAM_BINS ||
             count[i] > HISTOGRAM_BINS - first[i])
             return false;
+        at[i] = (int64_t)others;
         others += count[i] ? (size_t)count[i] - 1 : 0;
     }
-    int64_t *bins = mem_alloc((others + 1) * sizeof *bins);
-    bool fine = group_get(group, bins, others, (struct runs){NULL, 0});
-    for (size_t i = 0, b = 0; fine && i < n; i++) {
-        uint64_t left = (uint64_t)block->columns[COLUMN_GPU_OBSERVED][i] + (uint64_t)rest[i];
-        int64_t *histogram =
-            place[i] == UINT32_MAX ? NULL : (int64_t *)((char *)&rows[place[i]] + at);
-        for (int64_t k = 1; k < count[i]; k++, b++) {
-            left -= (uint64_t)bins[b];
-            if (histogram)
-                histogram[first[i] + k] = bins[b];
-        }
-        if (count[i] && histogram)
-            histogram[first[i]] = (int64_t)left;
+    mem_reserve(block->bins, (size_t)0, block->bins_room, others + 1);
+    if (!group_get(group, block->bins, others, (struct runs){NULL, 0}))
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t left = (uint64_t)block->columns[COLUMN_GPU_OBSERVED][i] + (uint64_t)least[i];
+        for (int64_t k = 1; k < count[i]; k++)
+            left -= (uint64_t)block->bins[at[i] + k - 1];
+        least[i] = (int64_t)left;
     }
-    free(bins);
-    return fine;
+    *ret = (struct row_histogram){first, count, least, at, block->bins};
+    return true;
+}
+
+static void fill_histogram(const struct row_histogram *histogram, size_t i, int64_t *bins)
+{
+    if (histogram->count[i])
+        bins[histogram->first[i]] = histogram->least[i];
+    for (int64_t k = 1; k < histogram->count[i]; k++)
+        bins[histogram->first[i] + k] = histogram->bins[histogram->at[i] + k - 1];
 }
 
 static void fill_row(const struct block *block, size_t i, struct row *row)
@@ -460,15 +476,22 @@ static void fill_row(const struct block *block, size_t i, struct row *row)
 #undef X
 }
 
+static bool read_cold(struct block *block, struct group_reader *group, struct str *in)
+{
+    *in = block->cold;
+    bool fine = group_begin(group, in, COLD_GROUP_COLUMNS);
+    for (enum row_column c = HOT_COLUMNS; c < ROW_COLUMNS && fine; c++)
+        fine = read_column(block, group, c, block->scratch);
+    return fine;
+}
+
 static bool read_rows(struct block *block, struct row *rows, const uint32_t *place)
 {
     struct group_reader group;
-    struct str in = block->cold;
-    if (!group_begin(&group, &in, COLD_GROUP_COLUMNS))
+    struct str in;
+    struct row_histogram histogram;
+    if (!read_cold(block, &group, &in))
         return false;
-    for (enum row_column c = HOT_COLUMNS; c < ROW_COLUMNS; c++)
-        if (!read_column(block, &group, c, block->scratch))
-            return false;
     for (size_t s = 0; s < block->series_n; s++)
         for (uint32_t i = block->starts[s]; i < block->starts[s + 1]; i++) {
             if (place[i] == UINT32_MAX)
@@ -480,8 +503,27 @@ static bool read_rows(struct block *block, struct row *rows, const uint32_t *pla
             row->facts = block->series[s].facts;
             fill_row(block, i, row);
         }
-    return read_histogram(block, &group, rows, place, COLUMN_U, offsetof(struct row, hist_u_num)) &&
-           read_histogram(block, &group, rows, place, COLUMN_E, offsetof(struct row, hist_e_num));
+    if (!read_histogram(block, &group, COLUMN_U, &histogram))
+        return false;
+    for (size_t i = 0; i < block->rows_n; i++)
+        if (place[i] != UINT32_MAX)
+            fill_histogram(&histogram, i, rows[place[i]].hist_u_num);
+    if (!read_histogram(block, &group, COLUMN_E, &histogram))
+        return false;
+    for (size_t i = 0; i < block->rows_n; i++)
+        if (place[i] != UINT32_MAX)
+            fill_histogram(&histogram, i, rows[place[i]].hist_e_num);
+    return true;
+}
+
+enum err block_columns(struct store *store, struct block *block, struct row_histogram *ret_u,
+                       struct error *err)
+{
+    struct group_reader group;
+    struct str in;
+    if (!read_cold(block, &group, &in) || !read_histogram(block, &group, COLUMN_U, ret_u))
+        return db_corrupt(store, "a day's block cannot be read", err);
+    return ERR_OK;
 }
 
 enum err block_rows(struct store *store, struct block *block, uint32_t hours,

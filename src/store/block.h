@@ -15,74 +15,25 @@
 #include "store/column.h"
 #include "store/figures.h"
 #include "store/internal.h"
+#include "store/row_columns.h"
 
 #define BLOCK_ROWS_MAX (1u << 20) /* rows of a node and day; more is a damaged block */
 #define BLOCK_STRINGS_MAX (1u << 22)
 
-/* X(NAME, field of struct row): in the order in which they are packed, see predict.c */
-#define HOT_COLUMN_TABLE(X)                                                                        \
-    X(SHARE_DEN, share_den)                                                                        \
-    X(GPU, gpu_num)                                                                                \
-    X(HELD, held_ms)                                                                               \
-    X(OBSERVED, observed_ms)                                                                       \
-    X(U, u)                                                                                        \
-    X(IDLE, state_ms[STATE_IDLE])                                                                  \
-    X(LOW, state_ms[STATE_LOW])                                                                    \
-    X(BUSY, state_ms[STATE_BUSY])                                                                  \
-    X(GPU_HELD, gpu_held_num)                                                                      \
-    X(GPU_OBSERVED, gpu_observed_num)                                                              \
-    X(GPU_IDLE, gpu_state_num[STATE_IDLE])                                                         \
-    X(GPU_LOW, gpu_state_num[STATE_LOW])                                                           \
-    X(GPU_BUSY, gpu_state_num[STATE_BUSY])                                                         \
-    X(GPU_U, gpu_u_num)                                                                            \
-    X(FLAGS, flags)                                                                                \
-    X(COST, cost)                                                                                  \
-    X(USED, category[CATEGORY_USED])                                                               \
-    X(SLACK, category[CATEGORY_SLACK])                                                             \
-    X(HELD_IDLE, category[CATEGORY_HELD_IDLE])                                                     \
-    X(EMPTY, category[CATEGORY_EMPTY])                                                             \
-    X(STRANDED, category[CATEGORY_STRANDED])                                                       \
-    X(UNPARTITIONED, category[CATEGORY_UNPARTITIONED])                                             \
-    X(CORDONED, category[CATEGORY_CORDONED])                                                       \
-    X(STARTING, category[CATEGORY_STARTING])                                                       \
-    X(UNHEALTHY, category[CATEGORY_UNHEALTHY])                                                     \
-    X(UNOBSERVED, category[CATEGORY_UNOBSERVED])                                                   \
-    X(UNATTRIBUTED, category[CATEGORY_UNATTRIBUTED])                                               \
-    X(MEM_MAX, mem_max_bytes)                                                                      \
-    X(MEM_SEEN, mem_seen_ms)                                                                       \
-    X(MEM_BYTE_MS, mem_byte_ms)                                                                    \
-    X(ENERGY, energy_mj)                                                                           \
-    X(GENERATION_TOKENS, work[WORK_GENERATION_TOKENS])                                             \
-    X(PROMPT_TOKENS, work[WORK_PROMPT_TOKENS])                                                     \
-    X(REQUESTS, work[WORK_REQUESTS])
-#define COLD_COLUMN_TABLE(X)                                                                       \
-    X(E, e)                                                                                        \
-    X(SM_SEEN, measure_seen_ms[MEASURE_SM])                                                        \
-    X(TENSOR_SEEN, measure_seen_ms[MEASURE_TENSOR])                                                \
-    X(DRAM_SEEN, measure_seen_ms[MEASURE_DRAM])                                                    \
-    X(SM, measure[MEASURE_SM])                                                                     \
-    X(TENSOR, measure[MEASURE_TENSOR])                                                             \
-    X(DRAM, measure[MEASURE_DRAM])                                                                 \
-    X(MEM_TOTAL, mem_total_bytes)
-enum row_column {
-#define X(name, field) COLUMN_##name,
-    HOT_COLUMN_TABLE(X)
-#undef X
-        HOT_COLUMNS,
-    COLD_COLUMNS_BEFORE = HOT_COLUMNS - 1, /* so that the next one follows */
-#define X(name, field) COLUMN_##name,
-    COLD_COLUMN_TABLE(X)
-#undef X
-        ROW_COLUMNS
-};
-_Static_assert((int)COLUMN_UNATTRIBUTED - (int)COLUMN_USED == CATEGORY_COUNT - 1,
-               "a column for each category, in their order");
+struct ZSTD_DCtx_s;
 
 struct series {
     struct row_key key; /* hour 0 */
     struct row_facts facts;
     uint32_t hours; /* bit h: a row of hour h of the day; as many rows as bits */
     uint32_t share; /* parts of share_den that most rows have: weighted = wall time x share */
+    uint32_t pod;   /* of block.strings, from 1; 0: unheld */
+};
+
+/* strings.c: a list of texts, packed; in the order of adding, each once; indexes from 1. */
+struct strings {
+    struct str *texts;
+    size_t n, room;
 };
 
 /* A block laid open. All memory is the block's, and is used again by the next block. */
@@ -93,13 +44,17 @@ struct block {
     uint32_t *starts;              /* [series_n + 1]: first row */
     uint8_t *hours;                /* [row]: hour of the day */
     int64_t *columns[ROW_COLUMNS]; /* [row] */
+    uint64_t zero;                 /* bit c: column c is known to be all 0 */
     struct node_hour node_hours[24];
     size_t series_n, rows_n, node_hours_n;
     /* room and scratch */
     size_t series_room, rows_room;
-    int64_t *scratch;  /* 4 x rows_room */
+    int64_t *scratch; /* 4 x rows_room */
+    int64_t *bins;    /* of a histogram */
+    size_t bins_room;
     uint64_t rate[24]; /* predict.c: money x 2^24 for a ms of a GPU, by hour */
     struct arena texts;
+    struct strings strings; /* in `texts` */
     struct ZSTD_DCtx_s *zstd;
     struct strbuf bytes; /* of the packed block, with slack */
     struct str cold;     /* not yet unpacked */
@@ -118,8 +73,9 @@ static inline bool series_is_held(const struct series *series)
 /* What of the names that stand in the block is wanted in memory. */
 enum block_names {
     BLOCK_NAMES_ALL,
-    BLOCK_NAMES_PODS,  /* all but uids, which are some name */
-    BLOCK_NAMES_KINDS, /* pods and uids are some name, workloads only their kind (Job) */
+    BLOCK_NAMES_PODS,      /* all but uids, which are some name */
+    BLOCK_NAMES_WORKLOADS, /* pods and uids are some name */
+    BLOCK_NAMES_KINDS,     /* likewise, and workloads only their kind (Job) */
 };
 
 /* Pack rows and node-hours (of one node and day, in the order of row_batch) into `ret`, which is
@@ -132,6 +88,9 @@ enum err block_open(struct store *store, struct block *block, int64_t day, name_
 /* Node-hours only. COLUMN_PADDING bytes behind `packed` must be readable. */
 enum err block_open_node_hours(struct store *store, struct block *block, int64_t day,
                                name_t cluster, name_t node, struct str packed, struct error *err);
+/* The cold columns, and what u was. Valid until the next call. */
+enum err block_columns(struct store *store, struct block *block, struct row_histogram *ret_u,
+                       struct error *err);
 /* The rest, and all rows (with an hour bit in `hours`) and node-hours appended to the batch, in its
  * order. */
 enum err block_rows(struct store *store, struct block *block, uint32_t hours,
@@ -146,15 +105,11 @@ void block_sum(const struct block *block, size_t series, size_t from, size_t to,
 /* verify.c: the rows of each hour of an open block against the node-hour of it. */
 enum err block_check_balance(struct store *store, const struct block *block, struct error *err);
 
-/* strings.c: a list of texts, packed; in the order of adding, each once; indexes from 1. */
-struct strings {
-    struct str *texts;
-    size_t n, room;
-};
+/* strings.c */
 uint32_t strings_add(struct strings *strings, struct str text);
 void strings_pack(const struct strings *strings, struct strbuf *out);
-/* Texts lie in `arena`. *zstd is made on first use, and used again. */
-struct ZSTD_DCtx_s;
+/* In place of what `ret` holds. Texts lie in `arena`. *zstd is made on first use, and used again.
+ */
 bool strings_unpack(struct str *in, struct arena *arena, struct ZSTD_DCtx_s **zstd,
                     struct strings *ret);
 bool strings_skip(struct str *in, struct arena *arena, struct ZSTD_DCtx_s **zstd);

@@ -66,11 +66,11 @@ static void grow(struct store_lens *lens)
     free(old.seen);
 }
 
-void lens_saw(struct store_lens *lens, const struct row *row)
+void lens_saw(struct store_lens *lens, const struct row_key *key, const struct row_facts *facts)
 {
     if (lens->seen_n * 2 >= lens->seen_mask)
         grow(lens);
-    uint64_t hash = workload_hash(row->key.cluster, row->key.namespace, row->facts.workload);
+    uint64_t hash = workload_hash(key->cluster, key->namespace, facts->workload);
     size_t at = slot_of(lens, hash);
     lens->seen_n += !lens->seen[at];
     lens->seen[at] = hash;
@@ -91,7 +91,7 @@ void lens_cut(struct store_lens *lens, struct row_batch *batch)
         const struct row *row = &batch->rows[i];
         if (!lens_passes(lens, &row->key, &row->facts))
             continue;
-        lens_saw(lens, row);
+        lens_saw(lens, &row->key, &row->facts);
         batch->rows[n++] = *row;
     }
     batch->rows_n = n;
@@ -105,6 +105,27 @@ void lens_cut(struct store_lens *lens, struct row_batch *batch)
         batch->node_hours[hours_n++] = hour;
     }
     batch->node_hours_n = hours_n;
+}
+
+void lens_cut_day(struct store_lens *lens, int64_t day, struct day_series *series, size_t *n,
+                  struct node_hour *hours, size_t *hours_n)
+{
+    size_t series_n = *n, all_n = *hours_n;
+    uint32_t seen = 0;
+    *n = *hours_n = 0;
+    for (size_t s = 0; s < series_n; s++) {
+        if (!lens_passes(lens, &series[s].key, &series[s].facts))
+            continue;
+        lens_saw(lens, &series[s].key, &series[s].facts);
+        seen |= series[s].hours;
+        series[(*n)++] = series[s];
+    }
+    for (size_t i = 0; i < all_n; i++) {
+        if (!(seen >> (hours[i].hour - day * DAY_MS) / HOUR_MS & 1))
+            continue;
+        hours[i].booked = 0; /* what others had of it could be told from that */
+        hours[(*hours_n)++] = hours[i];
+    }
 }
 
 static void part_through(void *context, const struct scan_part *part)

@@ -35,7 +35,7 @@ void store_set_lens(struct store *store, struct store_lens *lens);
 bool lens_passes(const struct store_lens *lens, const struct row_key *key,
                  const struct row_facts *facts);
 bool lens_passes_namespace(const struct store_lens *lens, name_t namespace);
-void lens_saw(struct store_lens *lens, const struct row *row);
+void lens_saw(struct store_lens *lens, const struct row_key *key, const struct row_facts *facts);
 /* A scan as it is through a lens: `through` gets the callbacks; it and `looking` live as long. */
 struct lens_looking {
     const struct scan *scan;
@@ -43,8 +43,10 @@ struct lens_looking {
 };
 void lens_scan(const struct store_lens *lens, const struct scan *scan, struct lens_looking *looking,
                struct scan *through);
-/* Take out of a batch what does not pass. */
+/* Take out of a batch, or of a node's day, what does not pass. */
 void lens_cut(struct store_lens *lens, struct row_batch *batch);
+void lens_cut_day(struct store_lens *lens, int64_t day, struct day_series *series, size_t *n,
+                  struct node_hour *hours, size_t *hours_n);
 bool lens_passes_workload(const struct store_lens *lens, const struct workload_hour *hour);
 
 #endif

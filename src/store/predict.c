@@ -156,8 +156,11 @@ static void guess_product(const struct rows *rows, enum row_column a, enum row_c
 
 static void guess_weighted(const struct rows *rows, enum row_column of, int64_t *ret)
 {
-    for (uint32_t i = rows->from; i < rows->to; i++)
-        ret[i] = times(rows->c[of][i], rows->series->share);
+    if (rows->series->share == 1)
+        memcpy(ret + rows->from, rows->c[of] + rows->from, (rows->to - rows->from) * sizeof *ret);
+    else
+        for (uint32_t i = rows->from; i < rows->to; i++)
+            ret[i] = times(rows->c[of][i], rows->series->share);
 }
 
 static void guess_sm(const struct rows *rows, int64_t *ret)

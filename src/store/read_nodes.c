@@ -21,7 +21,6 @@
 
 struct cell {
     int64_t key;
-    uint32_t hours;
     uint32_t rank; /* of its node's name */
 };
 
@@ -33,8 +32,13 @@ struct job {
     struct strbuf bytes; /* of all cells */
     struct str *packed;  /* [n]: of each */
     size_t *order;       /* [n]: by key, as they lie in the file */
-    struct block block;
     struct row_batch batch;
+    struct block *blocks; /* of a day: one, or its segments, or those of several books */
+    size_t blocks_n;
+    struct day_series *series; /* of all blocks */
+    size_t series_n, series_room;
+    struct node_hour *hours;
+    size_t hours_n, hours_room;
     enum err code;
     struct error err;
     bool more;
@@ -42,6 +46,7 @@ struct job {
 
 struct node_reading {
     struct store *store;
+    struct span window;
     uint32_t *ranks; /* [place - 1]: places of one node have one */
     struct cell *cells;
     size_t n, room;
@@ -102,12 +107,12 @@ static enum err find_cells(struct node_reading *reading, struct span hours, stru
         struct cell cell = {.key = sqlite3_column_int64(get, 0)};
         uint32_t place = cell_place(cell.key);
         struct place known;
-        cell.hours =
+        uint32_t seen =
             (uint32_t)sqlite3_column_int64(get, 1) & hours_in_day(hours, cell_day(cell.key));
         if (!places_get(store, place, &known))
             code = db_corrupt(store, "a block of an unknown node", err);
         cell.rank = !code && place ? reading->ranks[place - 1] : 0;
-        if (!code && cell.hours)
+        if (!code && seen)
             mem_push(reading->cells, reading->n, reading->room, cell);
     }
     if (!code && rc != SQLITE_DONE)
@@ -173,10 +178,23 @@ static enum err read_bytes(struct store *store, struct job *job, struct error *e
     return ERR_OK;
 }
 
-static int by_key(const void *a, const void *b, void *names)
+static int by_key(const void *a, const void *b, void *context)
 {
-    const struct row *left = a, *right = b;
-    return row_key_cmp(names, &left->key, &right->key);
+    const struct day_series *left = a, *right = b;
+    const struct names *names = context;
+    const struct row_key *l = &left->key, *r = &right->key;
+    int order = l->device == r->device
+                    ? 0
+                    : str_cmp(names_text(names, l->device), names_text(names, r->device));
+    if (!order && l->instance != r->instance)
+        order = str_cmp(names_text(names, l->instance), names_text(names, r->instance));
+    if (!order && l->namespace != r->namespace)
+        order = str_cmp(names_text(names, l->namespace), names_text(names, r->namespace));
+    if (!order)
+        order = str_cmp(left->pod, right->pod);
+    if (!order && l->container != r->container)
+        order = str_cmp(names_text(names, l->container), names_text(names, r->container));
+    return order ? order : (l->hour > r->hour) - (l->hour < r->hour);
 }
 
 static int by_hour(const void *a, const void *b)
@@ -185,27 +203,80 @@ static int by_hour(const void *a, const void *b)
     return (left->hour > right->hour) - (left->hour < right->hour);
 }
 
-/* The cells [from, to) of one node and day: segments, and books that the node is in. */
-static void emit_day(struct job *job, size_t from, size_t to)
+/* What of an open block lies in the hours, which have no holes. */
+static void add_block(struct job *job, const struct block *block, const struct row_histogram *u,
+                      uint32_t hours)
+{
+    for (size_t s = 0; s < block->series_n; s++) {
+        const struct series *of = &block->series[s];
+        uint32_t seen = of->hours & hours;
+        if (!seen)
+            continue;
+        uint32_t before = of->hours & ((seen & -seen) - 1);
+        struct day_series series = {.key = of->key,
+                                    .facts = of->facts,
+                                    .hours = seen,
+                                    .from = block->starts[s] + (size_t)__builtin_popcount(before),
+                                    .n = (size_t)__builtin_popcount(seen),
+                                    .columns = block->columns,
+                                    .zero = block->zero,
+                                    .u = *u};
+        series.key.hour = block->day * DAY_MS + __builtin_ctz(seen) * HOUR_MS;
+        if (of->pod)
+            series.pod = block->strings.texts[of->pod - 1];
+        mem_push(job->series, job->series_n, job->series_room, series);
+    }
+    for (size_t i = 0; i < block->node_hours_n; i++) {
+        const struct node_hour *hour = &block->node_hours[i];
+        if (hours >> ((hour->hour - block->day * DAY_MS) / HOUR_MS) & 1)
+            mem_push(job->hours, job->hours_n, job->hours_room, *hour);
+    }
+}
+
+static enum err open_cell(struct job *job, size_t cell, struct block *block)
+{
+    struct store *store = job->reading->store;
+    struct place place = {0};
+    struct row_histogram u;
+    int64_t key = job->cells[cell].key;
+    places_get(store, cell_place(key), &place);
+    enum err code = block_open(store, block, cell_day(key), place.cluster, place.node,
+                               job->packed[cell], BLOCK_NAMES_WORKLOADS, &job->err);
+    if (!code)
+        code = block_columns(store, block, &u, &job->err);
+    if (!code)
+        add_block(job, block, &u, hours_in_day(job->reading->window, cell_day(key)));
+    return code;
+}
+
+static int by_row_key(const void *a, const void *b, void *names)
+{
+    const struct row *left = a, *right = b;
+    return row_key_cmp(names, &left->key, &right->key);
+}
+
+/* The cells [from, to) of one node and day, as rows. */
+static void emit_rows(struct job *job, size_t from, size_t to)
 {
     struct store *store = job->reading->store;
     struct row_batch *batch = &job->batch;
     int64_t day = cell_day(job->cells[from].key);
+    uint32_t hours = hours_in_day(job->reading->window, day);
     row_batch_clear(batch);
     batch->names = store->names;
     batch->hours = (struct span){day * DAY_MS, (day + 1) * DAY_MS};
     for (size_t i = from; i < to && !job->code; i++) {
         struct place place = {0};
         places_get(store, cell_place(job->cells[i].key), &place);
-        job->code = block_open(store, &job->block, day, place.cluster, place.node, job->packed[i],
+        job->code = block_open(store, job->blocks, day, place.cluster, place.node, job->packed[i],
                                BLOCK_NAMES_PODS, &job->err);
         if (!job->code)
-            job->code = block_rows(store, &job->block, job->cells[i].hours, batch, &job->err);
+            job->code = block_rows(store, job->blocks, hours, batch, &job->err);
     }
     if (job->code)
         return;
     if (to - from > 1 && batch->rows_n)
-        qsort_r(batch->rows, batch->rows_n, sizeof *batch->rows, by_key, batch->names);
+        qsort_r(batch->rows, batch->rows_n, sizeof *batch->rows, by_row_key, batch->names);
     if (to - from > 1 && batch->node_hours_n)
         qsort(batch->node_hours, batch->node_hours_n, sizeof *batch->node_hours, by_hour);
     if (store->lens)
@@ -213,6 +284,44 @@ static void emit_day(struct job *job, size_t from, size_t to)
     const struct store_node_reader *reader = job->reading->reader;
     if (batch->rows_n || batch->node_hours_n)
         job->more = reader->each(reader->context, job->chunk, batch);
+}
+
+/* The same, as columns. */
+static void emit_columns(struct job *job, size_t from, size_t to)
+{
+    struct store *store = job->reading->store;
+    struct node_day day = {.day = cell_day(job->cells[from].key)};
+    job->series_n = job->hours_n = 0;
+    for (size_t i = from; i < to && !job->code; i++)
+        job->code = open_cell(job, i, &job->blocks[i - from]);
+    if (job->code)
+        return;
+    if (to - from > 1 && job->series_n)
+        qsort_r(job->series, job->series_n, sizeof *job->series, by_key, store->names);
+    if (to - from > 1 && job->hours_n)
+        qsort(job->hours, job->hours_n, sizeof *job->hours, by_hour);
+    if (store->lens)
+        lens_cut_day(store->lens, day.day, job->series, &job->series_n, job->hours, &job->hours_n);
+    day.series = job->series;
+    day.series_n = job->series_n;
+    day.node_hours = job->hours;
+    day.node_hours_n = job->hours_n;
+    const struct store_node_reader *reader = job->reading->reader;
+    if (day.series_n || day.node_hours_n)
+        job->more = reader->columns(reader->context, job->chunk, &day);
+}
+
+/* Of one node and day there are several cells where it has segments, or is in several books. */
+static void emit_day(struct job *job, size_t from, size_t to)
+{
+    for (; job->blocks_n < to - from; job->blocks_n++) {
+        job->blocks = mem_realloc(job->blocks, job->blocks_n + 1, sizeof *job->blocks);
+        job->blocks[job->blocks_n] = (struct block){0};
+    }
+    if (job->reading->reader->columns)
+        emit_columns(job, from, to);
+    else
+        emit_rows(job, from, to);
 }
 
 static void *run_job(void *context)
@@ -280,7 +389,10 @@ static enum err read_notes(struct node_reading *reading, struct span hours, stru
     const struct store_node_reader *reader = reading->reader;
     struct row_batch batch = {.names = reading->store->names, .hours = hours};
     enum err code = notes_read(reading->store, hours, &batch, err);
-    if (!code && batch.notes_n)
+    struct node_day day = {.notes = batch.notes, .notes_n = batch.notes_n};
+    if (!code && batch.notes_n && reader->columns)
+        reader->columns(reader->context, 0, &day);
+    else if (!code && batch.notes_n)
         reader->each(reader->context, 0, &batch);
     row_batch_release(&batch);
     return code;
@@ -301,6 +413,19 @@ static enum err read_all(struct node_reading *reading, struct span hours, struct
     return code || !more ? code : read_notes(reading, hours, err);
 }
 
+static void release_job(struct job *job)
+{
+    for (size_t b = 0; b < job->blocks_n; b++)
+        block_release(&job->blocks[b]);
+    free(job->blocks);
+    row_batch_release(&job->batch);
+    free(job->series);
+    free(job->hours);
+    strbuf_release(&job->bytes);
+    free(job->packed);
+    free(job->order);
+}
+
 enum err store_read_nodes(struct store *store, struct span hours,
                           const struct store_node_reader *reader, struct error *err)
 {
@@ -308,6 +433,7 @@ enum err store_read_nodes(struct store *store, struct span hours,
     struct node_reading *reading = mem_zalloc(1, sizeof *reading);
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     reading->store = store;
+    reading->window = hours;
     reading->reader = reader;
     reading->jobs_n = store->lens || cores < 1 ? 1
                       : cores > THREADS_MAX    ? THREADS_MAX
@@ -317,13 +443,8 @@ enum err store_read_nodes(struct store *store, struct span hours,
         code = read_all(reading, hours, err);
         store_read_end(store);
     }
-    for (size_t i = 0; i < reading->jobs_n; i++) {
-        block_release(&reading->jobs[i].block);
-        row_batch_release(&reading->jobs[i].batch);
-        strbuf_release(&reading->jobs[i].bytes);
-        free(reading->jobs[i].packed);
-        free(reading->jobs[i].order);
-    }
+    for (size_t i = 0; i < reading->jobs_n; i++)
+        release_job(&reading->jobs[i]);
     free(reading->cells);
     free(reading->ranks);
     free(reading);

@@ -10,7 +10,7 @@
 #ifndef GPUTALLY_STORE_STORE_H
 #define GPUTALLY_STORE_STORE_H
 
-#include "ledger/row.h"
+#include "store/row_columns.h"
 
 struct store;
 
@@ -83,16 +83,18 @@ typedef bool (*store_wants_node_fn)(void *context, name_t cluster, name_t node);
 enum err store_read_rows_of(struct store *store, struct span hours, store_wants_node_fn wants,
                             store_row_fn each, void *context, struct error *err);
 
-/* The same rows node by node, on as many threads as there are cores: quicker where something is
- * held for every GPU. Nodes are in chunks, in order of their names; `begin` is told how many,
- * before any call of `each` (at least 1). `each` gets a node's UTC day at a time, in order of node
- * and day, rows in order of hour and key; calls of one chunk come one after the other, those of
- * different chunks at any time and on any thread. Pods' uids are some name. Notes come last, in
+/* The same rows node by node, on as many threads as there are cores: for whoever adds up over time,
+ * and holds something for every GPU. Nodes are in chunks, in order of their names; `begin` is told
+ * how many, before any call of the others (at least 1). One of the two others gets a node's UTC day
+ * at a time, in order of node and day: `columns` as it lies in its block, `each` as rows in order
+ * of hour and key, which is dearer; there, pods' uids are some name. Calls of one chunk come one
+ * after the other, those of different chunks at any time and on any thread. Notes come last, in
  * chunk 0. */
 struct store_node_reader {
     void *context;
     void (*begin)(void *context, size_t chunks);
     bool (*each)(void *context, size_t chunk, const struct row_batch *batch); /* false: stop */
+    bool (*columns)(void *context, size_t chunk, const struct node_day *day);
 };
 enum err store_read_nodes(struct store *store, struct span hours,
                           const struct store_node_reader *reader, struct error *err);

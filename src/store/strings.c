@@ -209,6 +209,7 @@ bool strings_unpack(struct str *in, struct arena *arena, struct ZSTD_DCtx_s **zs
 {
     uint64_t n;
     struct str texts;
+    ret->n = 0;
     if (!varint_get(in, &n) || n > BLOCK_STRINGS_MAX || !text_stream(in, arena, zstd, &texts))
         return false;
     for (uint64_t i = 0; i < n; i++)

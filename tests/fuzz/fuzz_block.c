@@ -50,6 +50,24 @@ static bool open_all(struct str bytes, struct row_batch *rows)
            block_rows(store, store->reading, UINT32_MAX, rows, NULL) == ERR_OK;
 }
 
+/* As columns, and node-hours alone: what is there, or an error. */
+static void in_parts(struct str bytes)
+{
+    static const char slack[COLUMN_PADDING];
+    struct place place;
+    struct row_histogram u;
+    struct strbuf padded = {0};
+    invariant(places_get(store, 1, &place));
+    if (block_open(store, store->reading, 20000, place.cluster, place.node, bytes,
+                   BLOCK_NAMES_WORKLOADS, NULL) == ERR_OK)
+        block_columns(store, store->reading, &u, NULL);
+    strbuf_add(&padded, bytes);
+    strbuf_add(&padded, (struct str){slack, sizeof slack});
+    block_open_node_hours(store, store->reading, 20000, place.cluster, place.node,
+                          (struct str){padded.text, bytes.n}, NULL);
+    strbuf_release(&padded);
+}
+
 /* Node-hours that come twice or out of order are never packed. */
 static bool can_be_packed(const struct row_batch *rows)
 {
@@ -68,6 +86,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
     struct row_batch rows = {.names = names}, again = {.names = names};
     struct strbuf packed = {0};
     as_rollup(bytes);
+    in_parts(bytes);
     if (open_all(bytes, &rows) && can_be_packed(&rows)) {
         invariant(block_pack(store, &rows, &packed, NULL) == ERR_OK);
         invariant(open_all(strbuf_str(&packed), &again));

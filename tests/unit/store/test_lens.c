@@ -189,10 +189,19 @@ static void on_begin(void *context, size_t chunks)
 {
     (void)context, (void)chunks;
 }
-static bool on_node_rows(void *context, size_t chunk, const struct row_batch *batch)
+static bool on_node_rows(void *context, size_t chunk, const struct node_day *day)
 {
+    struct lab *lab = context;
     (void)chunk;
-    return on_rows(context, batch);
+    for (size_t i = 0; i < day->series_n; i++) {
+        lab->others += day->series[i].facts.owner != lab->mine;
+        lab->rows += day->series[i].n;
+    }
+    lab->node_hours += day->node_hours_n;
+    for (size_t i = 0; i < day->node_hours_n; i++)
+        lab->booked += day->node_hours[i].booked;
+    lab->notes += day->notes_n;
+    return true;
 }
 
 static void rows_node_by_node_are_cut_as_well(void **state)
@@ -200,10 +209,11 @@ static void rows_node_by_node_are_cut_as_well(void **state)
     struct lab *lab = *state;
     lab->mine = put(lab, "red");
     struct store_lens lens = {.teams = &lab->mine, .teams_n = 1};
-    struct store_node_reader reader = {.context = lab, .begin = on_begin, .each = on_node_rows};
+    struct store_node_reader reader = {.context = lab, .begin = on_begin, .columns = on_node_rows};
     store_set_lens(lab->store, &lens);
     must(store_read_nodes(lab->store, (struct span){H0, H0 + 24 * HOUR_MS}, &reader, &failure));
     assert_int_equal(lab->rows, 12);
+    assert_int_equal(lab->node_hours, 12);
     assert_int_equal(lab->others, 0);
     assert_int_equal(lab->booked, 0);
     assert_int_equal(lab->notes, 0);
@@ -375,7 +385,8 @@ int main(void)
 #define test(name) cmocka_unit_test_setup_teardown(name, open_lab, close_lab)
         test(without_a_lens_everything_is_seen),
         test(a_team_sees_its_rows_and_what_belongs_to_them),
-        test(rows_node_by_node_are_cut_as_well), test(rows_of_some_nodes_are_cut_as_well),
+        test(rows_node_by_node_are_cut_as_well),
+        test(rows_of_some_nodes_are_cut_as_well),
         test(a_namespace_sees_what_is_in_it),
         test(sums_are_cut_as_rows_are),
         test(a_lens_of_nobody_sees_nothing),

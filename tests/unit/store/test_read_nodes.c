@@ -1,5 +1,5 @@
-/* Rows node by node are the rows in order of hour: of random fleets, with days in several segments,
- * windows that cut days, and more nodes than a chunk has. */
+/* The columns of a node's days are the rows in order of hour: of random fleets, with days in
+ * several segments, windows that cut days, and more nodes than a chunk has. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,25 +36,59 @@ struct seen {
 static uint64_t hash_of(const struct row *row)
 {
     struct row copy = *row;
-    copy.key.pod_uid = row->key.pod_uid != NAME_NONE; /* some name */
+    copy.key.pod_uid = row->key.pod_uid != NAME_NONE;   /* some name */
+    memset(copy.hist_e_num, 0, sizeof copy.hist_e_num); /* not read node by node */
     uint64_t hash = 14695981039346656037u;
     for (size_t i = 0; i < sizeof copy; i++)
         hash = (hash ^ ((const unsigned char *)&copy)[i]) * 1099511628211u;
     return hash;
 }
 
-static void add(struct seen *seen, const struct row_batch *batch)
+static bool in_hours(void *context, const struct row_batch *batch)
 {
+    struct seen *seen = context;
     seen->rows += batch->rows_n;
     seen->node_hours += batch->node_hours_n;
     for (size_t i = 0; i < batch->rows_n; i++)
         seen->sum += hash_of(&batch->rows[i]);
+    return true;
 }
 
-static bool in_hours(void *context, const struct row_batch *batch)
+/* Row k of a series, as a row. */
+static struct row row_of(struct names *names, const struct day_series *series, size_t k,
+                         time_ms hour)
 {
-    add(context, batch);
-    return true;
+    struct row row;
+    size_t i = series->from + k;
+    memset(&row, 0, sizeof row);
+    row.key = series->key;
+    row.key.hour = hour;
+    row.facts = series->facts;
+    if (row.key.pod != NAME_NONE)
+        row.key.pod = names_put(names, series->pod);
+#define X(name, field)                                                                             \
+    row.field = (__typeof__(row.field))series->columns[COLUMN_##name][i];                          \
+    assert_true(!(series->zero >> COLUMN_##name & 1) || row.field == 0);
+    HOT_COLUMN_TABLE(X)
+    COLD_COLUMN_TABLE(X)
+#undef X
+    for (int64_t b = 0; b < series->u.count[i]; b++)
+        row.hist_u_num[series->u.first[i] + b] =
+            b ? series->u.bins[series->u.at[i] + b - 1] : series->u.least[i];
+    return row;
+}
+
+static void add_series(struct seen *seen, int64_t day, const struct day_series *series)
+{
+    size_t k = 0;
+    assert_int_equal(series->n, __builtin_popcount(series->hours));
+    assert_int_equal(series->key.hour, day * DAY_MS + __builtin_ctz(series->hours) * HOUR_MS);
+    for (uint32_t rest = series->hours; rest; rest &= rest - 1) {
+        struct row row =
+            row_of(seen->names, series, k++, day * DAY_MS + __builtin_ctz(rest) * HOUR_MS);
+        seen->sum += hash_of(&row);
+    }
+    seen->rows += series->n;
 }
 
 static void begin(void *context, size_t chunks)
@@ -62,22 +96,56 @@ static void begin(void *context, size_t chunks)
     ((struct seen *)context)->chunks = chunks;
 }
 
-static bool in_nodes(void *context, size_t chunk, const struct row_batch *batch)
+/* In order of key, up to the pod: its uid is not told. */
+static bool is_in_order(const struct names *names, const struct day_series *before,
+                        const struct day_series *series)
+{
+    struct row_key left = before->key, right = series->key;
+    int pods = str_cmp(before->pod, series->pod);
+    left.hour = right.hour = 0;
+    left.pod = right.pod = left.pod_uid = right.pod_uid = NAME_NONE;
+    left.container = right.container = NAME_NONE;
+    if (pods == 0 || left.namespace != right.namespace || left.device != right.device ||
+        left.instance != right.instance)
+        return row_key_cmp(names, &left, &right) <= 0;
+    return pods < 0;
+}
+
+static bool in_nodes(void *context, size_t chunk, const struct node_day *day)
 {
     struct seen *seen = context;
     pthread_mutex_lock(&seen->lock);
     seen->calls++;
     seen->ordered &= chunk < seen->chunks;
-    add(seen, batch);
-    for (size_t i = 0; i < batch->rows_n && chunk < NODES; i++) {
-        const struct row_key *key = &batch->rows[i].key, *last = &seen->last[chunk];
+    seen->node_hours += day->node_hours_n;
+    for (size_t i = 1; i < day->node_hours_n; i++)
+        seen->ordered &= day->node_hours[i - 1].hour < day->node_hours[i].hour;
+    for (size_t i = 0; i < day->series_n && chunk < NODES; i++) {
+        const struct row_key *key = &day->series[i].key, *last = &seen->last[chunk];
         struct str node = names_text(seen->names, key->node);
         struct str before = names_text(seen->names, last->node);
         int order = before.n ? str_cmp(before, node) : -1;
-        seen->ordered &= order < 0 || (order == 0 && last->hour <= key->hour);
-        seen->ordered &= key->node == batch->rows[0].key.node;
+        add_series(seen, day->day, &day->series[i]);
+        seen->ordered &= order < 0 || (order == 0 && last->hour / DAY_MS <= key->hour / DAY_MS);
+        seen->ordered &= key->node == day->series[0].key.node;
+        seen->ordered &= i == 0 || is_in_order(seen->names, &day->series[i - 1], &day->series[i]);
         seen->last[chunk] = *key;
     }
+    pthread_mutex_unlock(&seen->lock);
+    return true;
+}
+
+static bool in_node_rows(void *context, size_t chunk, const struct row_batch *batch)
+{
+    struct seen *seen = context;
+    pthread_mutex_lock(&seen->lock);
+    seen->calls++;
+    assert_true(chunk < seen->chunks);
+    for (size_t i = 1; i < batch->rows_n; i++) {
+        assert_int_equal(batch->rows[i].key.node, batch->rows[0].key.node);
+        assert_true(batch->rows[i - 1].key.hour <= batch->rows[i].key.hour);
+    }
+    in_hours(context, batch);
     pthread_mutex_unlock(&seen->lock);
     return true;
 }
@@ -108,11 +176,23 @@ static void fill(struct store *store, struct names *names, struct dice *dice)
 
 static void compare(struct store *store, struct names *names, struct span window)
 {
-    struct seen hours = {.ordered = true}, nodes = {.ordered = true, .names = names};
-    const struct store_node_reader reader = {&nodes, begin, in_nodes};
+    struct seen hours = {.ordered = true, .names = names},
+                nodes = {.ordered = true, .names = names};
+    struct seen rows = {.names = names};
+    const struct store_node_reader reader = {
+        .context = &nodes, .begin = begin, .columns = in_nodes};
+    const struct store_node_reader row_reader = {
+        .context = &rows, .begin = begin, .each = in_node_rows};
+    pthread_mutex_init(&rows.lock, NULL);
     pthread_mutex_init(&nodes.lock, NULL);
     must(store_read_rows(store, window, in_hours, &hours, &failure));
     must(store_read_nodes(store, window, &reader, &failure));
+    must(store_read_nodes(store, window, &row_reader, &failure));
+    assert_int_equal(rows.rows, hours.rows);
+    assert_int_equal(rows.node_hours, hours.node_hours);
+    assert_true(rows.sum == hours.sum);
+    assert_int_equal(rows.calls, nodes.calls);
+    pthread_mutex_destroy(&rows.lock);
     assert_int_equal(nodes.rows, hours.rows);
     assert_int_equal(nodes.node_hours, hours.node_hours);
     assert_true(nodes.sum == hours.sum);
@@ -138,10 +218,10 @@ static void nodes_have_the_rows_that_hours_have(void **state)
     }
 }
 
-static bool stop(void *context, size_t chunk, const struct row_batch *batch)
+static bool stop(void *context, size_t chunk, const struct node_day *day)
 {
     struct seen *seen = context;
-    (void)chunk, (void)batch;
+    (void)chunk, (void)day;
     pthread_mutex_lock(&seen->lock);
     seen->calls++;
     pthread_mutex_unlock(&seen->lock);
@@ -156,7 +236,7 @@ static void a_reader_that_has_enough_is_not_called_for_every_node(void **state)
     struct names *names = names_new();
     struct store *store;
     struct seen seen = {.names = names};
-    const struct store_node_reader reader = {&seen, begin, stop};
+    const struct store_node_reader reader = {.context = &seen, .begin = begin, .columns = stop};
     pthread_mutex_init(&seen.lock, NULL);
     must(store_open(":memory:", STORE_WRITE, names, &store, &failure));
     fill(store, names, &dice);
