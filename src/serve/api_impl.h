@@ -55,7 +55,7 @@ struct api {
     atomic_ullong refused; /* requests without access */
     void *bindings;
     struct metrics_ledger *metrics;
-    struct api_ahead *ahead; /* NULL: not started */
+    struct api_ahead *_Atomic ahead; /* NULL: not started */
     struct gpu_books *gpu_books;
     struct strbuf openapi, openapi_gzip;
     time_ms began;

@@ -70,8 +70,6 @@ static void say_ready(struct service *service)
 static void stop(struct service *service)
 {
     service_stop_alerter(service);
-    if (service->api)
-        api_ahead_stop(service->api);
     pthread_rwlock_wrlock(&service->lock);
     struct collector *collector = service->collector;
     service->collector = NULL;

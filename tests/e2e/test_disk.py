@@ -107,7 +107,9 @@ class Fleet:
         """To the end of the fleet's time; the ledger is that of the file, byte for byte."""
         log = "".join(one.logged() for one in self.services[:-1])
         service.until("the end of the fleet", lambda: self.sender.refused or
-                      watermark(log + service.logged()) >= self.high and self.clock.now() > self.high + 5 * HOUR // 2)
+                      watermark(log + service.logged()) >= self.high and self.sender.at == len(self.sender.samples))
+        before = metric(service, "gputally_collect_rounds_total")   # one may have begun before the last sample came
+        service.until("two more rounds", lambda: metric(service, "gputally_collect_rounds_total") >= before + 2)
         self.sender.stop = True
         if self.sender.refused:
             raise Failed(f"refused: {self.sender.refused}")
