@@ -55,6 +55,7 @@ const struct command_def command_defs[] = {
             "everything.\n\n" WHERE_IT_READS,
         .examples = "  gputally recommend --prometheus http://prometheus:9090\n"
                     "  gputally recommend --db gpu.db --by owner\n"
+                    "  gputally recommend --db gpu.db --by user\n"
                     "  gputally recommend --db gpu.db --window lastweek --output json\n",
         .run = cmd_recommend,
     },

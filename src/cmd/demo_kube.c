@@ -147,6 +147,8 @@ static void put_pod_labels(struct demo_writer *w, const struct demo_pod *pod)
     strbuf_addf(&w->head, "label_app=\"%s\",", pod->app);
     if (pod->team)
         strbuf_addf(&w->head, "label_team=\"%s\",", pod->team);
+    if (strcmp(pod->container, "notebook") == 0) /* jupyter-alex is alex's */
+        strbuf_addf(&w->head, "label_hub_jupyter_org_username=\"%s\",", strchr(pod->app, '-') + 1);
     put_constant(w, life_of(pod), 1);
 }
 

@@ -108,6 +108,7 @@ static bool on_workloads(void *context, const struct workload_hour *hours, size_
             hour->requests,        hour->tokens};
         for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
             number(exporter, numbers[k]);
+        put_text(&exporter->text, exporter->names, hour->user);
         strbuf_addc(&exporter->text, '\n');
     }
     return write_on(exporter);
@@ -151,7 +152,7 @@ static enum err read_hours(struct flow *flow, struct exporter *exporter, struct 
         strbuf_add(&exporter->text,
                    STR("hour,cluster,namespace,workload,cpu_mcpu_ms,cpu_seen_ms,cpu_max_mcpu,"
                        "cpu_limit_mcpu,serving_seen_ms,running_ms,running_max,waiting_ms,"
-                       "waiting_max,kv,kv_seen_ms,kv_max,requests,tokens\n"));
+                       "waiting_max,kv,kv_seen_ms,kv_max,requests,tokens,user\n"));
         return store_read_workload_hours(flow->store, flow->window, on_workloads, exporter, err);
     default:
         strbuf_add(&exporter->text,

@@ -109,7 +109,7 @@ enum option_kind { OPTION_SWITCH, OPTION_VALUE, OPTION_SEVERAL };
     X(BY, "by", 'b', OPTION_VALUE, "KEYS", IN_PRINTS | IN_DIFF | IN_RECOMMEND, false,              \
       "What is shown",                                                                             \
       "group by these keys, comma-joined (gputally help keys lists them); team. Findings: by "     \
-      "owner")                                                                                     \
+      "owner or by user")                                                                          \
     X(FILTER, "filter", 'f', OPTION_SEVERAL, "KEY=VALUE", IN_PRINTS | IN_DIFF, false,              \
       "What is shown",                                                                             \
       "only rows whose key matches, * and ? allowed; KEY!=VALUE leaves them out; may be given "    \

@@ -121,10 +121,9 @@ static enum err read_options(const struct options *options, struct findings_repo
 {
     const char *by = options_text(options, OPTION_BY);
     long long limit = 0;
-    if (by && strcmp(by, "owner") != 0 && strcmp(by, "team") != 0)
-        return options_refuse(options, OPTION_BY, err, "findings are grouped by owner, not by '%s'",
-                              by);
-    ret->by_owner = by != NULL;
+    if (by && !findings_group_read(str_of(by), &ret->group))
+        return options_refuse(options, OPTION_BY, err,
+                              "findings are grouped by owner or by user, not by '%s'", by);
     enum err code = options_number(options, OPTION_LIMIT, 1, &limit, err);
     ret->limit = (size_t)limit;
     return code == ERR_OK ? flow_format(options, ret_format, err) : code;

@@ -137,6 +137,18 @@ enum workload_type owners_type(const struct owners *owners, const struct owner_q
     return WORKLOAD_OTHER;
 }
 
+struct str owners_user(const struct owner_query *query)
+{
+    static const char *const names[] = {USER_LABELS};
+    struct str user = STR_NONE;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !user.n; i++) {
+        user = label_of(query->annotations, query->annotations_n, str_of(names[i]));
+        if (!user.n)
+            user = label_of(query->labels, query->labels_n, str_of(names[i]));
+    }
+    return user;
+}
+
 void owners_add_rule(struct rule_list *list, struct owner_rule rule)
 {
     mem_push(list->items, list->n, list->room, rule);

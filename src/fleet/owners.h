@@ -52,5 +52,8 @@ bool owners_configured(const struct owners *owners); /* are there rules for team
 struct str owners_team(const struct owners *owners, const struct owner_query *query,
                        struct arena *scratch, bool *ret_default);
 enum workload_type owners_type(const struct owners *owners, const struct owner_query *query);
+/* The person who works in the pod, by its annotations and labels; empty: they name nobody.
+ * Borrowed from the query. */
+struct str owners_user(const struct owner_query *query);
 
 #endif

@@ -11,6 +11,12 @@
 /* Labels that name a product: only where neither the pod nor its namespace names a team. */
 #define PRODUCT_LABELS "app.kubernetes.io/part-of", "product", "project"
 
+/* Annotations and labels of a pod that name the person who works in it: JupyterHub, Coder, and what
+ * people commonly write. An annotation goes before the label, in which JupyterHub escapes names. */
+#define USER_LABELS                                                                                \
+    "hub.jupyter.org/username", "com.coder.user.username", "username", "user", "user-name",        \
+        "created-by"
+
 /* X(TYPE, "kind", "namespace", "workload", "pod label", "its value"); NULL: whatever */
 #define TYPE_TABLE(X)                                                                              \
     X(INTERACTIVE, "Notebook", NULL, NULL, NULL, NULL)                                             \

@@ -63,6 +63,8 @@ struct book_sum {
 
 /* What the pods of a workload did beside their GPUs, over the window; as struct workload_hour. */
 struct book_load {
+    name_t user;        /* of interactive work: the person of the last hour that names one */
+    time_ms user_until; /* end of that hour */
     int64_t cpu_seen_ms, cpu_max_mcpu, cpu_limit_mcpu; /* max, limit -1: not known */
     wide_t cpu_mcpu_ms;
     int64_t serving_seen_ms; /* 0: no serving metric */

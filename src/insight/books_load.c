@@ -60,6 +60,10 @@ static bool take_workloads(void *context, const struct workload_hour *hours, siz
         if (at == IDMAP_NONE)
             continue;
         struct book_load *load = &reading->books->workloads[at].load;
+        if (hour->user != NAME_NONE && hour->hour + HOUR_MS > load->user_until) {
+            load->user = hour->user;
+            load->user_until = hour->hour + HOUR_MS;
+        }
         load->cpu_mcpu_ms += hour->cpu_mcpu_ms;
         load->cpu_seen_ms += hour->cpu_seen_ms;
         load->cpu_max_mcpu = most(load->cpu_max_mcpu, hour->cpu_max_mcpu);

@@ -43,6 +43,7 @@ struct finding {
     struct str id;      /* "idle-workload-1f3a9c02": of rule and subject, the same every day */
     struct str subject; /* "workload svc/Deployment/tagger", "node prod/gpu-7" */
     struct str owner;   /* team, "platform" or "finance" */
+    struct str user;    /* the person who works in it, where labels say so; empty */
     struct str what;    /* a sentence */
     time_ms since;      /* TIME_MIN: not known */
     money_t window_cost, month, saving;

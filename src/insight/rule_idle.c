@@ -76,8 +76,10 @@ static struct finding *found(const struct books *books, struct findings *finding
                                           names_text(books->names, of->owner));
     finding->window_cost = sum->category[CATEGORY_HELD_IDLE];
     finding->month = books_month(books, sum->first, finding->window_cost);
+    finding->user = of->load.user == NAME_NONE ? STR_NONE : names_text(books->names, of->load.user);
     finding->what = finding_text(
-        findings, "holds %.*s in the window and is idle in %.*s of what is observed",
+        findings, "%.*s%sholds %.*s in the window and is idle in %.*s of what is observed",
+        STR_ARG(finding->user), finding->user.n ? "'s session " : "",
         STR_ARG(finding_gpu_hours(findings, sum->held_ns)),
         STR_ARG(finding_percent(findings, sum->state_ns[STATE_IDLE], sum->observed_ns)));
     finding_evidence_at(findings, finding, "held", finding_gpu_hours(findings, sum->held_ns),

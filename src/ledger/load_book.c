@@ -238,8 +238,12 @@ void load_book_holders(struct load_book *book, const struct row_batch *batch)
         idmap_add(&book->held,
                   IDKEY((uint32_t)(key->hour / HOUR_MS), key->cluster, key->namespace, key->pod),
                   (uint32_t)book->holders_n, &fresh);
-        struct load_holder holder = {key->hour, key->cluster, key->namespace, key->pod,
-                                     batch->rows[i].facts.workload};
+        struct load_holder holder = {key->hour,
+                                     key->cluster,
+                                     key->namespace,
+                                     key->pod,
+                                     batch->rows[i].facts.workload,
+                                     batch->rows[i].facts.type};
         if (fresh)
             mem_push(book->holders, book->holders_n, book->holders_room, holder);
     }

@@ -34,6 +34,7 @@ struct load_book {
     struct load_holder {
         time_ms hour;
         name_t cluster, namespace, pod, workload;
+        enum workload_type type;
     } * holders;
     size_t holders_n, holders_room;
 };

@@ -133,24 +133,44 @@ static void add_cpu(const struct load_book *book, const struct load_holder *hold
 }
 
 /* The CPU limit of a pod, containers added up, else what it requests; of several pods the most. */
-static void add_limit(const struct load_book *book, const struct load_holder *holder,
-                      struct workload_hour *out)
+static void add_limit(const struct pod *pod, struct workload_hour *out)
 {
-    const struct facts *facts = book->facts;
+    int64_t sum = -1;
+    for (size_t k = 0; k < pod->host_n; k++) {
+        const struct pod_host_request *host = &pod->host[k];
+        int64_t mcpu = host->limit_mcpu >= 0 ? host->limit_mcpu : host->mcpu;
+        if (mcpu >= 0)
+            sum = (sum < 0 ? 0 : sum) + mcpu;
+    }
+    out->cpu_limit_mcpu = sum > out->cpu_limit_mcpu ? sum : out->cpu_limit_mcpu;
+}
+
+/* Of several people in one hour the first, by pods in order. */
+static void add_user(struct facts *facts, const struct load_holder *holder, uint32_t pod,
+                     struct workload_hour *out)
+{
+    struct owner_query query;
+    if (out->user != NAME_NONE || holder->type != WORKLOAD_INTERACTIVE)
+        return;
+    facts_owner_query(facts, pod, holder->cluster, holder->namespace, holder->workload, &query);
+    struct str user = owners_user(&query);
+    out->user = user.n ? names_put(facts->names, user) : NAME_NONE;
+}
+
+/* What Kubernetes says of the pods that had the holder's name in the hour. */
+static void add_pods(const struct load_book *book, const struct load_holder *holder,
+                     struct workload_hour *out)
+{
+    struct facts *facts = book->facts;
     uint32_t at =
         idmap_get(&facts->pods_named, IDKEY(holder->cluster, holder->namespace, holder->pod));
     for (size_t i = 0; at != IDMAP_NONE && i < facts->by_name[at].n; i++) {
-        const struct pod *pod = &facts->pods[facts->by_name[at].pods[i]];
-        int64_t sum = -1;
+        uint32_t index = facts->by_name[at].pods[i];
+        const struct pod *pod = &facts->pods[index];
         if (pod->since >= holder->hour + HOUR_MS || pod->until <= holder->hour)
             continue;
-        for (size_t k = 0; k < pod->host_n; k++) {
-            const struct pod_host_request *host = &pod->host[k];
-            int64_t mcpu = host->limit_mcpu >= 0 ? host->limit_mcpu : host->mcpu;
-            if (mcpu >= 0)
-                sum = (sum < 0 ? 0 : sum) + mcpu;
-        }
-        out->cpu_limit_mcpu = sum > out->cpu_limit_mcpu ? sum : out->cpu_limit_mcpu;
+        add_limit(pod, out);
+        add_user(facts, holder, index, out);
     }
 }
 
@@ -181,7 +201,8 @@ static bool same_workload(const struct workload_hour *out, const struct load_hol
 
 static bool says_nothing(const struct workload_hour *hour)
 {
-    return !hour->cpu_seen_ms && !hour->serving_seen_ms && hour->cpu_limit_mcpu < 0;
+    return !hour->cpu_seen_ms && !hour->serving_seen_ms && hour->cpu_limit_mcpu < 0 &&
+           hour->user == NAME_NONE;
 }
 
 void load_book_workloads(struct load_book *book, struct row_batch *batch)
@@ -204,7 +225,7 @@ void load_book_workloads(struct load_book *book, struct row_batch *batch)
                                     .tokens = -1};
         for (; i < book->holders_n && same_workload(&out, &book->holders[i]); i++) {
             add_cpu(book, &book->holders[i], &out);
-            add_limit(book, &book->holders[i], &out);
+            add_pods(book, &book->holders[i], &out);
             add_serving(book, &book->holders[i], &out);
         }
         if (!says_nothing(&out))

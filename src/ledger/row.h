@@ -170,6 +170,7 @@ struct workload_hour {
     int64_t kv, kv_seen_ms, kv_max;      /* 1e-9 x ms of the KV cache in use; max -1 */
     int64_t requests;                    /* increase of requests done; -1: no such counter */
     int64_t tokens;                      /* increase of prompt + generated tokens; -1 */
+    name_t user; /* of interactive work: the person that its pods' labels name; NAME_NONE */
 };
 
 /* What Kubernetes says of a namespace's GPUs in an hour; the last observation of the hour. */

@@ -9,11 +9,26 @@
 
 #define MINUTE_MS 60000
 
-struct owner_sum {
-    struct str owner;
+struct group_sum {
+    struct str name;
     money_t saving;
     size_t n;
 };
+
+bool findings_group_read(struct str word, enum findings_group *ret)
+{
+    static const struct {
+        const char *word;
+        enum findings_group group;
+    } words[] = {
+        {"owner", FINDINGS_BY_OWNER}, {"team", FINDINGS_BY_OWNER}, {"user", FINDINGS_BY_USER}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (str_eq(word, str_of(words[i].word))) {
+            *ret = words[i].group;
+            return true;
+        }
+    return false;
+}
 
 /* Those that nobody has exempted. */
 static size_t shown_of(const struct findings *findings)
@@ -21,33 +36,42 @@ static size_t shown_of(const struct findings *findings)
     return findings->n - findings->exempt_n;
 }
 
-static int by_owner_saving(const void *a, const void *b)
+static struct str group_of(const struct findings_report *report, const struct finding *finding)
 {
-    const struct owner_sum *left = a, *right = b;
-    if (left->saving != right->saving)
-        return left->saving > right->saving ? -1 : 1;
-    return str_cmp(left->owner, right->owner);
+    if (report->group == FINDINGS_BY_OWNER)
+        return finding->owner;
+    return finding->user.n ? finding->user : STR("nobody by name");
 }
 
-/* Owners by saving; the caller frees. */
-static struct owner_sum *owners_of(const struct findings *findings, size_t *ret_n)
+static int by_saving(const void *a, const void *b)
 {
-    struct owner_sum *owners = NULL;
+    const struct group_sum *left = a, *right = b;
+    if (left->saving != right->saving)
+        return left->saving > right->saving ? -1 : 1;
+    return str_cmp(left->name, right->name);
+}
+
+/* Groups by saving; the caller frees. */
+static struct group_sum *groups_of(const struct findings_report *report, size_t *ret_n)
+{
+    const struct findings *findings = report->findings;
+    struct group_sum *groups = NULL;
     size_t room = 0;
     *ret_n = 0;
     for (size_t i = 0; i < shown_of(findings); i++) {
         const struct finding *finding = &findings->items[i];
+        struct group_sum fresh = {.name = group_of(report, finding)};
         size_t at = 0;
-        while (at < *ret_n && !str_eq(owners[at].owner, finding->owner))
+        while (at < *ret_n && !str_eq(groups[at].name, fresh.name))
             at++;
         if (at == *ret_n)
-            mem_push(owners, *ret_n, room, ((struct owner_sum){.owner = finding->owner}));
-        owners[at].saving += finding->saving;
-        owners[at].n++;
+            mem_push(groups, *ret_n, room, fresh);
+        groups[at].saving += finding->saving;
+        groups[at].n++;
     }
     if (*ret_n)
-        qsort(owners, *ret_n, sizeof *owners, by_owner_saving);
-    return owners;
+        qsort(groups, *ret_n, sizeof *groups, by_saving);
+    return groups;
 }
 
 static void add_head(const struct findings_report *report, struct strbuf *out)
@@ -98,15 +122,15 @@ static void add_finding(const struct findings_report *report, struct grid *grid,
     strbuf_release(&text);
 }
 
-static void add_owner(const struct findings_report *report, struct grid *grid,
-                      const struct owner_sum *owner, int places)
+static void add_group(const struct findings_report *report, struct grid *grid,
+                      const struct group_sum *group, int places)
 {
     struct strbuf text = {0}, count = {0};
     grid_row(grid, true);
-    cell_money(grid, &text, owner->saving, places, report->currency);
-    text_plural(&count, (wide_t)owner->n, "finding", "findings");
+    cell_money(grid, &text, group->saving, places, report->currency);
+    text_plural(&count, (wide_t)group->n, "finding", "findings");
     grid_cell(grid, STR_NONE);
-    grid_cell(grid, owner->owner);
+    grid_cell(grid, group->name);
     grid_cell(grid, strbuf_str(&count));
     strbuf_release(&text);
     strbuf_release(&count);
@@ -131,18 +155,18 @@ static struct grid *lay_out(const struct findings_report *report, bool wide)
     if (wide)
         grid_column(grid, "WHAT", GRID_WORDS);
     grid_column(grid, "ACTION", GRID_WORDS);
-    size_t shown = 0, limit = report->limit ? report->limit : SIZE_MAX, owners_n = 1;
-    struct owner_sum *owners = report->by_owner ? owners_of(findings, &owners_n) : NULL;
-    for (size_t o = 0; o < owners_n; o++) {
-        if (owners && shown < limit)
-            add_owner(report, grid, &owners[o], places);
+    size_t shown = 0, limit = report->limit ? report->limit : SIZE_MAX, groups_n = 1;
+    struct group_sum *groups = report->group ? groups_of(report, &groups_n) : NULL;
+    for (size_t g = 0; g < groups_n; g++) {
+        if (groups && shown < limit)
+            add_group(report, grid, &groups[g], places);
         for (size_t i = 0; i < shown_of(findings) && shown < limit; i++)
-            if (!owners || str_eq(findings->items[i].owner, owners[o].owner)) {
+            if (!groups || str_eq(group_of(report, &findings->items[i]), groups[g].name)) {
                 add_finding(report, grid, &findings->items[i], wide, places);
                 shown++;
             }
     }
-    free(owners);
+    free(groups);
     return grid;
 }
 

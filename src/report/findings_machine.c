@@ -49,6 +49,7 @@ static void add_finding(struct strbuf *out, const struct findings *findings,
     add_field(out, "subject", finding->subject);
     add_field(out, "who", str_of(rule->actor));
     add_field(out, "owner", finding->owner);
+    add_field(out, "user", finding->user);
     add_field(out, "what", finding->what);
     add_time(out, "since", finding->since);
     add_money(out, "window_cost", finding->window_cost);
@@ -146,7 +147,7 @@ void findings_csv(const struct findings_report *report, struct strbuf *out)
     const struct findings *findings = report->findings;
     char text[TIME_TEXT_MAX], money[MONEY_TEXT_MAX];
     strbuf_add(out, STR("id,rule,subject,owner,what,since,window_cost,month_cost,month_saving,"
-                        "currency,confidence,risk,action,command,depends_on,exempt\n"));
+                        "currency,confidence,risk,action,command,depends_on,exempt,user\n"));
     for (size_t i = 0; i < findings->n && (!report->limit || i < report->limit); i++) {
         const struct finding *finding = &findings->items[i];
         strbuf_addf(out, "%.*s,%s,", STR_ARG(finding->id), rules[finding->rule].name);
@@ -170,6 +171,8 @@ void findings_csv(const struct findings_report *report, struct strbuf *out)
         csv_text(out, finding->depends);
         strbuf_addc(out, ',');
         csv_text(out, finding->exempt);
+        strbuf_addc(out, ',');
+        csv_text(out, finding->user);
         strbuf_addc(out, '\n');
     }
 }

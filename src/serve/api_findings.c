@@ -71,15 +71,17 @@ enum err api_findings(struct api_call *call, struct strbuf *out, struct error *e
 {
     struct found found = {0};
     struct str by = api_text(call, "by");
-    if (by.n && !str_eq(by, STR("owner")) && !str_eq(by, STR("team")))
-        return error_set(err, ERR_USAGE, "by: findings are grouped by owner, not by \"%.*s\"",
+    enum findings_group group = FINDINGS_UNGROUPED;
+    if (by.n && !findings_group_read(by, &group))
+        return error_set(err, ERR_USAGE,
+                         "by: findings are grouped by owner or by user, not by \"%.*s\"",
                          STR_ARG(by));
     enum err code = found_read(call, call->window, &found, err);
     if (code == ERR_OK) {
         struct findings_report report = {.findings = found.findings,
                                          .title = call->settings->title,
                                          .currency = call->settings->currency,
-                                         .by_owner = by.n > 0,
+                                         .group = group,
                                          .limit = call->limit};
         findings_render(&report, REPORT_JSON, out);
     }

@@ -7,7 +7,7 @@
 
 #include "store/group.h"
 
-#define FORMAT 1
+#define FORMAT 2
 #define ITEMS_MAX (24 * (1 << 18)) /* of a place's day: 262,144 workloads at every hour */
 #define RUN_MAX 24                 /* rows of one identity a day: one an hour */
 #define IDENTITY_MAX 2
@@ -18,19 +18,20 @@
 #define MACHINE(field, kind) OF(machine_hour, field, kind)
 #define WORKLOAD(field, kind) OF(workload_hour, field, kind)
 #define NAMESPACE(field, kind) OF(namespace_hour, field, kind)
-#define LAYOUT(type, identity, fields)                                                             \
+#define LAYOUT(type, identity, fields, fields_1)                                                   \
     .size = sizeof(struct type), .hour = offsetof(struct type, hour),                              \
-    .cluster = offsetof(struct type, cluster), .identity_n = identity, .fields_n = fields
+    .cluster = offsetof(struct type, cluster), .identity_n = identity, .fields_n = fields,         \
+    .fields_1_n = fields_1
 
 const struct load_layout load_layouts[LOAD_KIND_COUNT] = {
-    [LOAD_KIND_MACHINE] = {LAYOUT(machine_hour, 0, 13),
+    [LOAD_KIND_MACHINE] = {LAYOUT(machine_hour, 0, 13, 13),
                            {MACHINE(hour, HOUR), MACHINE(cpu_workloads, NAME), MACHINE(cpu, I64),
                             MACHINE(cpu_seen_ms, I64), MACHINE(cpu_max, I64), MACHINE(cpus, I64),
                             MACHINE(net_bytes, I64), MACHINE(net_seen_ms, I64),
                             MACHINE(requested_mcpu, I64), MACHINE(requested_memory_bytes, I64),
                             MACHINE(cpu_pods, I32), MACHINE(daemon_pods, I32),
                             MACHINE(gpu_taint, I32)}},
-    [LOAD_KIND_WORKLOAD] = {LAYOUT(workload_hour, 2, 17),
+    [LOAD_KIND_WORKLOAD] = {LAYOUT(workload_hour, 2, 18, 17),
                             {WORKLOAD(namespace, NAME), WORKLOAD(workload, NAME),
                              WORKLOAD(hour, HOUR), WORKLOAD(cpu_mcpu_ms, I64),
                              WORKLOAD(cpu_seen_ms, I64), WORKLOAD(cpu_max_mcpu, I64),
@@ -38,8 +39,8 @@ const struct load_layout load_layouts[LOAD_KIND_COUNT] = {
                              WORKLOAD(running_ms, I64), WORKLOAD(running_max, I64),
                              WORKLOAD(waiting_ms, I64), WORKLOAD(waiting_max, I64),
                              WORKLOAD(kv, I64), WORKLOAD(kv_seen_ms, I64), WORKLOAD(kv_max, I64),
-                             WORKLOAD(requests, I64), WORKLOAD(tokens, I64)}},
-    [LOAD_KIND_NAMESPACE] = {LAYOUT(namespace_hour, 1, 11),
+                             WORKLOAD(requests, I64), WORKLOAD(tokens, I64), WORKLOAD(user, NAME)}},
+    [LOAD_KIND_NAMESPACE] = {LAYOUT(namespace_hour, 1, 11, 11),
                              {NAMESPACE(namespace, NAME), NAMESPACE(hour, HOUR),
                               NAMESPACE(quotas_known, BOOL), NAMESPACE(gpu_quota, I64),
                               NAMESPACE(priorities_known, BOOL), NAMESPACE(gpu_pods, I32),
@@ -228,7 +229,7 @@ static bool get_all(const struct store *store, struct group_reader *group, struc
         runs.starts = starts;
         find_runs(items, starts, &runs.n);
     }
-    for (unsigned f = layout->identity_n; f < layout->fields_n && fine; f++)
+    for (unsigned f = layout->identity_n; f < group->columns && fine; f++)
         fine = group_get(group, *values, n, runs) && set_numbers(store, items, f, day, *values);
     for (unsigned f = 0; f <= layout->identity_n; f++)
         free(columns[f]);
@@ -246,11 +247,11 @@ enum err load_unpack(struct store *store, enum load_kind kind, int64_t day, int6
     if (packed.n)
         memcpy(bytes, packed.p, packed.n);
     struct str in = {bytes, packed.n};
-    bool fine = places_get(store, place_id, &place) && in.n && *in.p == FORMAT;
+    bool fine = places_get(store, place_id, &place) && in.n && *in.p >= 1 && *in.p <= FORMAT;
     if (fine) {
+        unsigned columns = *in.p == 1 ? ret->layout->fields_1_n : ret->layout->fields_n;
         in.p++, in.n--;
-        fine = varint_get(&in, &n) && n <= ITEMS_MAX &&
-               group_begin(&group, &in, ret->layout->fields_n);
+        fine = varint_get(&in, &n) && n <= ITEMS_MAX && group_begin(&group, &in, columns);
     }
     if (fine) {
         fine = get_all(store, &group, ret, n, day);

@@ -13,10 +13,11 @@ struct load_field {
     enum { FIELD_HOUR, FIELD_NAME, FIELD_I64, FIELD_I32, FIELD_BOOL } type;
 };
 
-/* Fields in order of packing; rows are told apart by the first identity_n of them, and the hour. */
+/* Fields in order of packing; rows are told apart by the first identity_n of them, and the hour.
+ * Format 1 had fewer fields: what it lacks reads as 0, or nobody. */
 struct load_layout {
     size_t size, hour, cluster;
-    unsigned identity_n, fields_n;
+    unsigned identity_n, fields_n, fields_1_n;
     struct load_field fields[LOAD_FIELDS_MAX];
 };
 extern const struct load_layout load_layouts[LOAD_KIND_COUNT];

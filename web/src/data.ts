@@ -28,7 +28,7 @@ export interface Meta {
 
 export interface Evidence { name: string; value: string; threshold: string | null }
 export interface Finding {
-    id: string; rule: string; title: string; subject: string; who: string; owner: string; what: string;
+    id: string; rule: string; title: string; subject: string; who: string; owner: string; user: string | null; what: string;
     since: string | null; window_cost: string | null; month_cost: string | null; month_saving: string | null;
     joined: string | null; exempt: unknown; arithmetic: string | null; price: string | null;
     depends_on: string | null; confidence: string; reasons: string | null; risk: string | null;

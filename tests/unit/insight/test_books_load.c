@@ -155,6 +155,8 @@ static void workloads_serve_until_the_last_hour_with_a_request(void **state)
     second.running_max = 0;
     second.requests = 0;
     second.cpu_limit_mcpu = 250;
+    first.user = names_put(f.names, STR("alice"));
+    second.user = names_put(f.names, STR("bob"));
     mem_push(f.batch.workload_hours, f.batch.workload_hours_n, f.batch.workload_hours_room, first);
     mem_push(f.batch.workload_hours, f.batch.workload_hours_n, f.batch.workload_hours_room, second);
     read_books(&f);
@@ -169,6 +171,7 @@ static void workloads_serve_until_the_last_hour_with_a_request(void **state)
     assert_int_equal(load->requests, 5);
     assert_int_equal(load->tokens, -1);
     assert_int_equal(load->cpu_limit_mcpu, 250);
+    assert_string_equal(names_text(f.names, load->user).p, "bob"); /* who it is now */
     assert_int_equal(load->cpu_max_mcpu, -1);
     assert_int_equal(load->served_until, H0 + HOUR_MS);
     end(&f);

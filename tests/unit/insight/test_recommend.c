@@ -98,10 +98,19 @@ static void a_workload_that_is_gone_is_not_found(void **state)
 
 static void an_idle_notebook_is_culled(void **state)
 {
+    struct ledger *ledger = *state;
+    struct workload_hour hour = {.hour = H0 + HOUR_MS,
+                                 .namespace = names_put(ledger->names, STR("ns")),
+                                 .workload = names_put(ledger->names, STR("StatefulSet/nb")),
+                                 .user = names_put(ledger->names, STR("alice"))};
+    mem_push(ledger->batch.workload_hours, ledger->batch.workload_hours_n,
+             ledger->batch.workload_hours_room, hour);
     struct findings *findings =
         with_one(state, (struct stay){.workload = "StatefulSet/nb", .type = WORKLOAD_INTERACTIVE});
     const struct finding *finding = of_rule(findings, RULE_IDLE_NOTEBOOK);
     assert_non_null(finding);
+    assert_true(str_eq(finding->user, STR("alice")));
+    assert_true(str_starts(finding->what, STR("alice's session holds 168.0 GPU-hours")));
     assert_null(of_rule(findings, RULE_IDLE_WORKLOAD));
     assert_dollars(finding->saving, 2920);
 }

@@ -371,6 +371,28 @@ static void limits_of_an_object_count_as_well(void **state)
     fleet_close(&f);
 }
 
+/* JupyterHub's label makes a pod interactive and names who works in it; a training pod's user is
+ * not kept. */
+static void interactive_work_has_a_user_where_labels_say_so(void **state)
+{
+    (void)state;
+    struct fleet f;
+    fleet_open(&f, GPU_PRICE);
+    feed_gpu(&f, 60);
+    fleet_record(&f, "kube_pod_labels", POD ",uid=u,label_hub_jupyter_org_username=alice", 0, 60,
+                 1);
+    fleet_book(&f, 0, 1);
+    assert_string_equal(fleet_text(&f, workload(&f, 0)->user), "alice");
+    assert_int_equal(workload(&f, 0)->cpu_limit_mcpu, -1);
+    fleet_close(&f);
+    fleet_open(&f, GPU_PRICE);
+    feed_gpu(&f, 60);
+    fleet_record(&f, "kube_pod_labels", POD ",uid=u,label_user=bob", 0, 60, 1);
+    fleet_book(&f, 0, 1);
+    assert_int_equal(f.workloads_n, 0);
+    fleet_close(&f);
+}
+
 static void containers_use_processors_and_have_limits(void **state)
 {
     (void)state;
@@ -699,6 +721,7 @@ int main(void)
         cmocka_unit_test(pods_request_the_most_at_a_time_and_daemons_stand_apart),
         cmocka_unit_test(taints_of_conditions_keep_nobody_away),
         cmocka_unit_test(limits_of_an_object_count_as_well),
+        cmocka_unit_test(interactive_work_has_a_user_where_labels_say_so),
         cmocka_unit_test(containers_use_processors_and_have_limits),
         cmocka_unit_test(every_server_says_the_same_under_its_own_names),
         cmocka_unit_test(two_targets_that_scrape_one_pod_count_once),

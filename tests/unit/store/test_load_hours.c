@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "../../lib/unit.h"
-#include "store/store.h"
+#include "store/load_pack.h"
 
 #define H0 (INT64_C(1795996800000)) /* 2026-11-30T00:00Z */
 
@@ -75,7 +75,7 @@ static enum err read_all(struct store *store, struct span span, struct lists *re
 
 /* ------------------------------------------------------------------ comparing */
 
-#define NUMBERS 17
+#define NUMBERS 18
 
 /* A row as numbers, without the padding that a struct has. */
 struct flat {
@@ -124,7 +124,7 @@ static struct flat *flat_workloads(const struct lists *lists)
         all[i] = (struct flat){{h->hour, h->namespace, h->workload, h->cpu_mcpu_ms, h->cpu_seen_ms,
                                 h->cpu_max_mcpu, h->cpu_limit_mcpu, h->serving_seen_ms,
                                 h->running_ms, h->running_max, h->waiting_ms, h->waiting_max, h->kv,
-                                h->kv_seen_ms, h->kv_max, h->requests, h->tokens}};
+                                h->kv_seen_ms, h->kv_max, h->requests, h->tokens, h->user}};
     }
     return all;
 }
@@ -211,6 +211,7 @@ static struct workload_hour random_workload(struct random *random, struct names 
     ret.kv_max = maybe(random, 1000000001);
     ret.requests = maybe(random, 1000000);
     ret.tokens = maybe(random, INT64_C(1) << 40);
+    ret.user = random_below(random, 3) ? NAME_NONE : name_of(names, "user", number % 5);
     return ret;
 }
 
@@ -414,12 +415,51 @@ static void damaged_bytes_are_refused_or_read(void **state)
     names_free(model.names);
 }
 
+/* Days that were packed before workloads had users, as format 1, read as having none. */
+static void a_day_of_the_first_format_has_no_users(void **state)
+{
+    (void)state;
+    struct names *names = names_new();
+    struct store *store;
+    struct random random = {77};
+    must(store_open(":memory:", STORE_WRITE, names, &store, &failure));
+    must(store_begin(store, &failure));
+    uint32_t place;
+    must(places_put(store, (struct place){NAME_NONE, NAME_NONE}, &place, &failure));
+    struct load_layout first = load_layouts[LOAD_KIND_WORKLOAD];
+    first.fields_n = first.fields_1_n;
+    struct load_rows rows = {.layout = &first};
+    struct load_rows again = {.layout = &load_layouts[LOAD_KIND_WORKLOAD]};
+    for (int i = 0; i < 48; i++) {
+        struct workload_hour hour = random_workload(&random, names, H0 + i % 24 * HOUR_MS, i / 24);
+        hour.user = NAME_NONE;
+        load_rows_add(&rows, &hour);
+    }
+    struct strbuf packed = {0};
+    must(load_pack(store, &rows, H0 / DAY_MS, &packed, &failure));
+    assert_int_equal(packed.text[0], 2);
+    packed.text[0] = 1;
+    must(load_unpack(store, LOAD_KIND_WORKLOAD, H0 / DAY_MS, place, strbuf_str(&packed), &again,
+                     &failure));
+    struct lists left = {.workloads = (struct workload_hour *)(void *)rows.at, .workloads_n = 48};
+    struct lists right = {.workloads = (struct workload_hour *)(void *)again.at,
+                          .workloads_n = again.n};
+    assert_same(&left, &right);
+    strbuf_release(&packed);
+    free(rows.at);
+    free(again.at);
+    store_rollback(store);
+    store_close(store);
+    names_free(names);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_put_comes_back),
         cmocka_unit_test(retention_drops_what_is_old),
         cmocka_unit_test(damaged_bytes_are_refused_or_read),
+        cmocka_unit_test(a_day_of_the_first_format_has_no_users),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

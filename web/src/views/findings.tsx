@@ -105,7 +105,7 @@ function Body({ f, currency }: { f: Finding; currency: string }) {
                     {f.command && <Copy text={cleanLine(f.command)} what="the command" />}
                     {f.patch && <Copy text={cleanLine(f.patch)} what="the patch" />}
                     <dl class="facts">
-                        <dt>Who</dt><dd>{format.clean(f.who)}: <bdi>{format.clean(f.owner)}</bdi></dd>
+                        <dt>Who</dt><dd>{format.clean(f.who)}: <bdi>{format.clean(f.owner)}</bdi>{f.user && <>, user <bdi>{format.clean(f.user)}</bdi></>}</dd>
                         {f.depends_on && <><dt>Depends on</dt><dd>{format.clean(f.depends_on)}</dd></>}
                         {f.risk && <><dt>Risk</dt><dd>{format.clean(f.risk)}</dd></>}
                         <dt>Confidence</dt><dd>{f.confidence}{f.reasons ? `: ${format.clean(f.reasons)}` : ""}</dd>
@@ -204,8 +204,8 @@ export function FindingsView() {
                                 <label>Owner <select aria-label="Owner" value={owner} onChange={choose("owner")}><option value="">all</option>{owners.map((o) => <option key={o} value={o}>{format.clean(o)}</option>)}</select></label>
                                 <label>Rule <select aria-label="Rule" value={rule} onChange={choose("rule")}><option value="">all</option>{rules.map(([id, title]) => <option key={id} value={id}>{format.clean(title)}</option>)}</select></label>
                                 <button type="button" class="plain" onClick={() => download("findings.csv", csv(
-                                    ["id", "rule", "title", "subject", "owner", "month_saving", "month_cost", "window_cost", "currency", "confidence", "since", "what", "action", "command"],
-                                    open.map((f) => [f.id, f.rule, f.title, f.subject, f.owner, f.month_saving, f.month_cost, f.window_cost, currency, f.confidence, f.since, f.what, f.action, f.command])))}
+                                    ["id", "rule", "title", "subject", "owner", "user", "month_saving", "month_cost", "window_cost", "currency", "confidence", "since", "what", "action", "command"],
+                                    open.map((f) => [f.id, f.rule, f.title, f.subject, f.owner, f.user ?? "", f.month_saving, f.month_cost, f.window_cost, currency, f.confidence, f.since, f.what, f.action, f.command])))}
                                     aria-label="Save findings as CSV">CSV</button>
                             </div>
                             {open.length === 0
