@@ -186,27 +186,48 @@ static void add_profile(const struct csv *csv)
     };
 }
 
+/* By their words; of equal ones the model that the table has first. */
+static int by_words(const void *a, const void *b)
+{
+    const struct alias *x = a, *y = b;
+    int order = str_cmp((struct str){x->words, x->n}, (struct str){y->words, y->n});
+    return order ? order : (x->model > y->model) - (x->model < y->model);
+}
+
+/* The model of which these are all the words of a name; NULL: none. */
+static const struct gpu_model *model_called(struct str words)
+{
+    size_t low = 0, high = book.aliases_n;
+    while (low < high) { /* the first that is not less */
+        size_t mid = (low + high) / 2;
+        if (str_cmp((struct str){book.aliases[mid].words, book.aliases[mid].n}, words) < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    const struct alias *alias = &book.aliases[low];
+    bool same = low < book.aliases_n && str_eq((struct str){alias->words, alias->n}, words);
+    return same ? alias->model : NULL;
+}
+
 static void build(void)
 {
     data_rows(STR("sharing.csv"), add_sharing);
     data_rows(STR("gpus.csv"), add_model);
+    qsort(book.aliases, book.aliases_n, sizeof *book.aliases, by_words);
     data_rows(STR("mig_profiles.csv"), add_profile);
 }
 
 const struct gpu_model *catalogue_gpu(struct str text)
 {
     char words[WORDS_MAX];
-    const struct alias *best = NULL;
+    const struct gpu_model *model = NULL;
     pthread_once(&book.once, build);
     size_t n = words_of(text, words);
-    for (size_t i = 0; i < book.aliases_n; i++) {
-        const struct alias *alias = &book.aliases[i];
-        bool fits = alias->n <= n && memcmp(alias->words, words, alias->n) == 0 &&
-                    (alias->n == n || words[alias->n] == ' ');
-        if (fits && (!best || alias->n > best->n))
-            best = alias;
-    }
-    return best ? best->model : NULL;
+    for (size_t m = n; m && !model; m--) /* the longest name that the text begins with */
+        if (m == n || words[m] == ' ')
+            model = model_called((struct str){words, m});
+    return model;
 }
 
 const struct gpu_model *catalogue_gpus(size_t *ret_n)

@@ -86,6 +86,19 @@ static void join_parts(struct gathering *gathering)
     free(gathering->parts);
 }
 
+static void number_pools(struct books *books)
+{
+    struct idmap pools = {0};
+    for (size_t i = 0; i < books->nodes_n; i++) {
+        struct book_node *node = &books->nodes[i];
+        bool fresh;
+        node->pool =
+            idmap_add(&pools, IDKEY(node->cluster, node->facts.pool, node->facts.instance_type),
+                      (uint32_t)i, &fresh);
+    }
+    idmap_release(&pools);
+}
+
 /* The cells of each workload, and its sum. */
 static void add_up(struct books *books)
 {
@@ -136,6 +149,7 @@ enum err books_read(struct store *store, struct span window, const struct thresh
         books_free(books);
         return code;
     }
+    number_pools(books);
     add_up(books);
     *ret = books;
     return ERR_OK;

@@ -99,12 +99,6 @@ struct str finding_node(struct findings *findings, const struct book_node *node)
                         STR_ARG(names_text(names, node->node)));
 }
 
-bool book_same_pool(const struct book_node *a, const struct book_node *b)
-{
-    return a->cluster == b->cluster && a->facts.pool == b->facts.pool &&
-           a->facts.instance_type == b->facts.instance_type;
-}
-
 struct str finding_pool(struct findings *findings, const struct book_node *node)
 {
     const struct names *names = findings->books->names;

@@ -108,7 +108,10 @@ struct str finding_node(struct findings *findings, const struct book_node *node)
 /* "pool prod/gpu/p5.48xlarge", of a node of it. Nodes of one pool, instance type and cluster are
  * looked at together. */
 struct str finding_pool(struct findings *findings, const struct book_node *node);
-bool book_same_pool(const struct book_node *a, const struct book_node *b);
+static inline bool book_same_pool(const struct book_node *a, const struct book_node *b)
+{
+    return a->pool == b->pool;
+}
 /* Is there one of this rule on the subject? What is found idle need not also be found little used.
  */
 bool finding_exists(const struct findings *findings, enum rule_id rule, struct str subject);

@@ -178,9 +178,8 @@ static bool pool_sums(const struct books *books, size_t first, enum category cat
                       struct book_node *ret)
 {
     *ret = books->nodes[first];
-    for (size_t i = 0; i < first; i++)
-        if (book_same_pool(&books->nodes[i], ret))
-            return false;
+    if (ret->pool != first)
+        return false;
     for (size_t i = first + 1; i < books->nodes_n; i++) {
         const struct book_node *node = &books->nodes[i];
         if (!book_same_pool(node, ret))

@@ -2,17 +2,11 @@
  * comes back. Each speaks only where it hurts: CPU pods that sit on GPU nodes, pods that wait for
  * GPUs while the queue has no order, a pool whose GPUs lie about because unlike work shares it.
  * What Kubernetes does not show (no quotas exported, no priority classes) proves nothing. */
+#include <stdlib.h>
+
 #include "insight/finding.h"
 
 #define PODS_SHOWN 5
-
-static bool is_first_of_pool(const struct books *books, size_t index)
-{
-    for (size_t i = 0; i < index; i++)
-        if (book_same_pool(&books->nodes[i], &books->nodes[index]))
-            return false;
-    return true;
-}
 
 static struct finding *policy_finding(struct findings *findings, enum rule_id rule,
                                       struct str subject)
@@ -36,7 +30,7 @@ void rule_missing_taint(const struct books *books, struct findings *findings)
         const struct book_node *pool = &books->nodes[i];
         size_t open = 0, pods = 0, last = i;
         struct str named = STR_NONE;
-        if (!is_first_of_pool(books, i))
+        if (pool->pool != i)
             continue;
         for (size_t k = i; k < books->nodes_n; k++) {
             const struct book_node *node = &books->nodes[k];
@@ -156,24 +150,24 @@ struct mix {
     wide_t held_ns[WORKLOAD_TYPE_COUNT], all_ns, stranded_ns, gpu_ns;
 };
 
-static struct mix mix_of(const struct books *books, const struct book_node *pool)
+/* By pool: [index of its first node]. The caller frees it. */
+static struct mix *mixes_of(const struct books *books)
 {
-    struct mix mix = {0};
+    struct mix *mixes = mem_zalloc(books->nodes_n + 1, sizeof *mixes);
     for (size_t i = 0; i < books->nodes_n; i++) {
         const struct book_node *node = &books->nodes[i];
-        if (!book_same_pool(node, pool))
-            continue;
-        mix.stranded_ns += node->category_ns[CATEGORY_STRANDED];
-        mix.gpu_ns += node->gpu_ns;
+        mixes[node->pool].stranded_ns += node->category_ns[CATEGORY_STRANDED];
+        mixes[node->pool].gpu_ns += node->gpu_ns;
     }
     for (size_t c = 0; c < books->cells_n; c++) {
         const struct book_cell *cell = &books->cells[c];
-        if (cell->workload == SIZE_MAX || !book_same_pool(&books->nodes[cell->node_index], pool))
+        if (cell->workload == SIZE_MAX)
             continue;
-        mix.held_ns[cell->facts.type] += cell->held_ns;
-        mix.all_ns += cell->held_ns;
+        struct mix *mix = &mixes[books->nodes[cell->node_index].pool];
+        mix->held_ns[cell->facts.type] += cell->held_ns;
+        mix->all_ns += cell->held_ns;
     }
-    return mix;
+    return mixes;
 }
 
 /* Would repacking the pool free whole nodes? */
@@ -190,11 +184,12 @@ void rule_mixed_pool(const struct books *books, struct findings *findings)
 {
     const enum workload_type types[] = {WORKLOAD_TRAINING, WORKLOAD_INFERENCE,
                                         WORKLOAD_INTERACTIVE};
+    struct mix *mixes = mixes_of(books);
     for (size_t i = 0; i < books->nodes_n; i++) {
         const struct book_node *pool = &books->nodes[i];
-        if (!is_first_of_pool(books, i))
+        const struct mix mix = mixes[i];
+        if (pool->pool != i)
             continue;
-        struct mix mix = mix_of(books, pool);
         struct str subject = finding_pool(findings, pool);
         bool stranded = frees_nodes(findings, subject);
         wide_t waiting = pending_in(books, pool->cluster, NAME_NONE);
@@ -227,4 +222,5 @@ void rule_mixed_pool(const struct books *books, struct findings *findings)
                 "sliced GPUs), by taint, toleration and node affinity");
         finding->risk = STR("medium: small pools have less room for peaks");
     }
+    free(mixes);
 }
