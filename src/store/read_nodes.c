@@ -4,10 +4,10 @@
  *
  *     cells of all days -> sorted by (node's name, day) -> chunks of nodes -> a thread a chunk
  *
- * SQLite is read by the calling thread only, so that all threads see one state of the database;
- * what is dear is unpacking, which needs nothing of a handle but its dictionary. Nodes come in
- * order of their names, and chunks do not depend on the number of threads, so that what is made of
- * them does not either. */
+ * All threads see one state of the database, since they take turns with one handle to read a
+ * chunk's bytes; what is dear is unpacking, which needs nothing of a handle but its dictionary.
+ * Nodes come in order of their names, and chunks do not depend on the number of threads, so that
+ * what is made of them does not either. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ struct cell {
 };
 
 struct job {
-    const struct node_reading *reading;
+    struct node_reading *reading;
     size_t chunk;
     const struct cell *cells;
     size_t n;
@@ -53,6 +53,12 @@ struct node_reading {
     struct job jobs[THREADS_MAX];
     size_t jobs_n;
     const struct store_node_reader *reader;
+    pthread_mutex_t lock; /* of the handle, and of what follows */
+    size_t next, chunk;   /* cell and number of the next chunk */
+    bool stopped;
+    size_t failed; /* chunk of … */
+    enum err code;
+    struct error err;
 };
 
 static int by_names(const void *a, const void *b, void *context)
@@ -324,10 +330,8 @@ static void emit_day(struct job *job, size_t from, size_t to)
         emit_rows(job, from, to);
 }
 
-static void *run_job(void *context)
+static void run_job(struct job *job)
 {
-    struct job *job = context;
-    job->code = ERR_OK;
     job->more = true;
     for (size_t from = 0, to; from < job->n && !job->code && job->more; from = to) {
         const struct cell *first = &job->cells[from];
@@ -337,51 +341,66 @@ static void *run_job(void *context)
                 break;
         emit_day(job, from, to);
     }
+}
+
+/* The next chunk's bytes into the job; false where there is none, or nobody wants it. */
+static bool take_chunk(struct job *job)
+{
+    struct node_reading *reading = job->reading;
+    pthread_mutex_lock(&reading->lock);
+    bool taken = !reading->stopped && reading->next < reading->n;
+    if (taken) {
+        size_t to = chunk_end(reading, reading->next);
+        job->chunk = reading->chunk++;
+        job->cells = reading->cells + reading->next;
+        job->n = to - reading->next;
+        reading->next = to;
+        job->code = read_bytes(reading->store, job, &job->err);
+    }
+    pthread_mutex_unlock(&reading->lock);
+    return taken;
+}
+
+/* Of several failures the one of the first chunk is told. */
+static void end_chunk(struct job *job)
+{
+    struct node_reading *reading = job->reading;
+    pthread_mutex_lock(&reading->lock);
+    if (job->code && (!reading->code || job->chunk < reading->failed)) {
+        reading->code = job->code;
+        reading->err = job->err;
+        reading->failed = job->chunk;
+    }
+    reading->stopped |= job->code || !job->more;
+    pthread_mutex_unlock(&reading->lock);
+}
+
+static void *work(void *context)
+{
+    struct job *job = context;
+    while (take_chunk(job)) {
+        run_job(job);
+        end_chunk(job);
+    }
     return NULL;
 }
 
-/* Run jobs [0, n), the last on this thread; where no thread is to be had, more of them. */
-static void run_jobs(struct job *jobs, size_t n)
+/* On the calling thread too; where no thread is to be had, that one does more. */
+static enum err run_chunks(struct node_reading *reading, struct error *err)
 {
     pthread_t threads[THREADS_MAX];
-    bool started[THREADS_MAX] = {false};
-    for (size_t i = 0; i + 1 < n; i++)
-        started[i] = pthread_create(&threads[i], NULL, run_job, &jobs[i]) == 0;
+    size_t n = 0;
+    for (size_t i = 0; i < reading->jobs_n; i++)
+        reading->jobs[i].reading = reading;
+    while (n + 1 < reading->jobs_n &&
+           pthread_create(&threads[n], NULL, work, &reading->jobs[n + 1]) == 0)
+        n++;
+    work(&reading->jobs[0]);
     for (size_t i = 0; i < n; i++)
-        if (!started[i])
-            run_job(&jobs[i]);
-    for (size_t i = 0; i < n; i++)
-        if (started[i])
-            pthread_join(threads[i], NULL);
-}
-
-static enum err run_chunks(struct node_reading *reading, bool *more, struct error *err)
-{
-    enum err code = ERR_OK;
-    size_t chunk = 0;
-    for (size_t at = 0; at < reading->n && !code && *more;) {
-        size_t n = 0;
-        for (; n < reading->jobs_n && at < reading->n && !code; n++) {
-            struct job *job = &reading->jobs[n];
-            size_t to = chunk_end(reading, at);
-            job->reading = reading;
-            job->chunk = chunk++;
-            job->cells = reading->cells + at;
-            job->n = to - at;
-            at = to;
-            code = read_bytes(reading->store, job, err);
-        }
-        if (code)
-            return code;
-        run_jobs(reading->jobs, n);
-        for (size_t i = 0; i < n && !code; i++) {
-            *more &= reading->jobs[i].more;
-            code = reading->jobs[i].code;
-            if (code)
-                *err = reading->jobs[i].err;
-        }
-    }
-    return code;
+        pthread_join(threads[i], NULL);
+    if (reading->code && err)
+        *err = reading->err;
+    return reading->code;
 }
 
 static enum err read_notes(struct node_reading *reading, struct span hours, struct error *err)
@@ -401,7 +420,6 @@ static enum err read_notes(struct node_reading *reading, struct span hours, stru
 static enum err read_all(struct node_reading *reading, struct span hours, struct error *err)
 {
     size_t chunks = 0;
-    bool more = true;
     rank_places(reading);
     enum err code = hours.from < hours.to ? find_cells(reading, hours, err) : ERR_OK;
     if (code)
@@ -409,8 +427,8 @@ static enum err read_all(struct node_reading *reading, struct span hours, struct
     for (size_t at = 0; at < reading->n; at = chunk_end(reading, at))
         chunks++;
     reading->reader->begin(reading->reader->context, chunks ? chunks : 1);
-    code = run_chunks(reading, &more, err);
-    return code || !more ? code : read_notes(reading, hours, err);
+    code = run_chunks(reading, err);
+    return code || reading->stopped ? code : read_notes(reading, hours, err);
 }
 
 static void release_job(struct job *job)
@@ -435,6 +453,7 @@ enum err store_read_nodes(struct store *store, struct span hours,
     reading->store = store;
     reading->window = hours;
     reading->reader = reader;
+    pthread_mutex_init(&reading->lock, NULL);
     reading->jobs_n = store->lens || cores < 1 ? 1
                       : cores > THREADS_MAX    ? THREADS_MAX
                                                : (size_t)cores;
@@ -445,6 +464,7 @@ enum err store_read_nodes(struct store *store, struct span hours,
     }
     for (size_t i = 0; i < reading->jobs_n; i++)
         release_job(&reading->jobs[i]);
+    pthread_mutex_destroy(&reading->lock);
     free(reading->cells);
     free(reading->ranks);
     free(reading);

@@ -81,7 +81,7 @@ def main():
             servers.prometheus(tsdb, work, "global: {external_labels: {cluster: prod}}") as url:
         lines = run(binary, "export", "hours", "machine", "--prometheus", url, *facts).splitlines()[1:]
         check("external labels are of sums too", lines and all(
-            line.split(",")[1] == '"prod"' and line.split(",")[4] != "0" for line in lines), str(lines[:3]))
+            line.split(",")[1] == "prod" and line.split(",")[4] != "0" for line in lines), str(lines[:3]))
 
     with tempfile.TemporaryDirectory() as work, servers.prometheus(tsdb, work) as url:
         Front.behind = url
