@@ -142,10 +142,21 @@ class Lab:
             time.sleep(0.3)
         return False
 
+    def dropped(self, seconds=20):
+        """Until the API server has noticed that nobody follows; it counts a cut watch for a while."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            seen = self.watches()
+            if all(seen[name] <= self.usual[name] for name in seen):
+                return
+            time.sleep(0.3)
+
     def blind(self, change, mend, steps=12, lost=0):
         """Something happens, life goes on without the service's knowledge, and it comes back."""
         self.history.blind(lost)
         change()
+        if steps:       # a server that was started again counts from nothing
+            self.dropped()
         self.live(steps)
         mend()
         back = self.connected()
