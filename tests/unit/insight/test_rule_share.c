@@ -103,7 +103,7 @@ static void the_largest_pods_lie_beside_each_other(void **state)
     struct ledger *ledger = *state;
     for (int i = 0; i < 3; i++) {
         struct stay large = ocr();
-        char name[8], device[16], workload[32];
+        char name[16], device[24], workload[32];
         snprintf(name, sizeof name, "m%d", i);
         snprintf(device, sizeof device, "GPU-m%d", i);
         snprintf(workload, sizeof workload, "Deployment/large-%d", i);

@@ -58,7 +58,7 @@ static void four_pods(struct ledger *ledger, const char *workload, const char *m
                       struct stay stay)
 {
     for (int i = 0; i < 4; i++) {
-        char name[8], device[8], pod[8];
+        char name[16], device[24], pod[16];
         snprintf(name, sizeof name, "n%d", i);
         snprintf(device, sizeof device, "GPU-%d", i);
         snprintf(pod, sizeof pod, "p-%d", i);
