@@ -4,42 +4,66 @@
 
 #include "store/lens.h"
 #include "store/rollup.h"
+#include "store/unpack.h"
 
 #define ALL_HOURS 0xffffffu
 
+struct part {
+    struct row_key key;
+    struct row_facts facts;
+    struct figures figures;
+};
+
+/* What a block of a node's day has to say. */
+struct said {
+    struct part *parts;
+    size_t n, room;
+    struct rollup nodes;
+    struct place place;
+};
+
+/* Kept in `ret`, or handed over at once where that is NULL. */
 static void parts_of_series(const struct scan *scan, const struct block *block, size_t s,
-                            uint32_t hours)
+                            uint32_t hours, struct said *ret)
 {
     const struct series *series = &block->series[s];
+    struct part own, *part = &own;
     size_t from, to;
     block_rows_of(block, s, hours, &from, &to);
     size_t step = scan->detail == SCAN_ROWS ? 1 : to - from;
     for (size_t i = from; i < to; i += step) {
-        struct row_key key = series->key;
-        key.hour = block->day * DAY_MS + block->hours[i] * HOUR_MS;
-        struct figures figures = {0};
-        block_sum(block, s, i, i + step, &figures);
-        scan->part(scan->context, &(struct scan_part){&key, &series->facts, &figures});
+        if (ret) {
+            mem_reserve(ret->parts, ret->n, ret->room, 1);
+            part = &ret->parts[ret->n++];
+        }
+        part->key = series->key;
+        part->key.hour = block->day * DAY_MS + block->hours[i] * HOUR_MS;
+        part->facts = series->facts;
+        memset(&part->figures, 0, sizeof part->figures);
+        block_sum(block, s, i, i + step, &part->figures);
+        if (!ret)
+            scan->part(scan->context,
+                       &(struct scan_part){&part->key, &part->facts, &part->figures});
     }
 }
 
 struct of_day {
     struct store *store;
     const struct scan *scan;
-    struct rollup *nodes; /* room; so are devices */
-    name_t **devices;
+    name_t **devices; /* room */
     size_t *devices_room;
     const bool *wanted; /* [place - 1]; NULL: all */
     struct day day;     /* hours: those of the window */
 };
 
-static void hand_over_nodes(const struct of_day *of, const struct place *place)
+static void hand_over_nodes(const struct of_day *of, const struct said *said)
 {
+    const struct place *place = &said->place;
     size_t n = 0;
-    for (size_t i = 0; i < of->nodes->devices_n; i++)
-        mem_push(*of->devices, n, *of->devices_room, of->nodes->devices[i].name);
-    for (size_t i = 0; i < of->nodes->nodes_n; i++) {
-        const struct rollup_node *node = &of->nodes->nodes[i];
+    for (size_t i = 0; i < said->nodes.devices_n; i++)
+        mem_push(*of->devices, n, *of->devices_room, said->nodes.devices[i].name);
+    for (size_t i = 0; i < said->nodes.nodes_n; i++) {
+        const struct rollup_node *node = &said->nodes.nodes[i];
         struct scan_node each = {
             .key = {.hour = of->day.day * DAY_MS, .cluster = place->cluster, .node = place->node},
             .facts = node->facts,
@@ -51,52 +75,108 @@ static void hand_over_nodes(const struct of_day *of, const struct place *place)
     }
 }
 
-/* nodes: also hand over what the node has to say (else the roll-up has said it). */
-static enum err scan_block(const struct of_day *of, int64_t key, struct str packed, bool nodes,
-                           struct error *err)
+struct places_scan {
+    const struct of_day *of;
+    bool nodes;   /* also what nodes have to say (else the roll-up has said it) */
+    bool in_turn; /* parts are handed over as they come, on the calling thread */
+};
+
+static enum err hear_block(void *context, void *scratch, const struct unpack_value *value,
+                           void *room, struct error *err)
 {
-    uint32_t id = cell_place(key);
-    struct place place;
-    if (!places_get(of->store, id, &place))
-        return db_corrupt(of->store, "a block of an unknown node", err);
+    const struct places_scan *places = context;
+    const struct of_day *of = places->of;
     const struct scan *scan = of->scan;
-    struct block *block = of->store->reading;
-    enum err code =
-        block_open(of->store, block, of->day.day, place.cluster, place.node, packed,
-                   scan->texts == SCAN_TEXTS_KINDS || scan->detail == SCAN_TEAMS ? BLOCK_NAMES_KINDS
-                                                                                 : BLOCK_NAMES_ALL,
-                   err);
-    if (code)
-        return code;
-    for (size_t s = 0; s < block->series_n; s++)
-        parts_of_series(scan, block, s, of->day.hours);
-    if (nodes) {
-        rollup_clear(of->nodes, of->day.day);
-        rollup_add_nodes(of->nodes, block, id, of->day.hours);
-        hand_over_nodes(of, &place);
-    }
-    return ERR_OK;
+    struct block *block = scratch;
+    struct said *said = room;
+    bool kinds = scan->texts == SCAN_TEXTS_KINDS || scan->detail == SCAN_TEAMS;
+    uint32_t id = cell_place(value->keys[0]);
+    said->n = 0;
+    rollup_clear(&said->nodes, of->day.day);
+    if (!((uint32_t)value->keys[1] & of->day.hours))
+        return ERR_OK;
+    if (!places_get(of->store, id, &said->place))
+        return db_corrupt(of->store, "a block of an unknown node", err);
+    enum err code = block_open(of->store, block, of->day.day, said->place.cluster, said->place.node,
+                               value->packed, kinds ? BLOCK_NAMES_KINDS : BLOCK_NAMES_ALL, err);
+    for (size_t s = 0; s < block->series_n && !code; s++)
+        parts_of_series(scan, block, s, of->day.hours, places->in_turn ? NULL : said);
+    if (!code && places->nodes)
+        rollup_add_nodes(&said->nodes, block, id, of->day.hours);
+    return code;
 }
 
-/* Blocks of the places [from, to). */
-static enum err scan_places(const struct of_day *of, uint32_t from, uint32_t to, bool nodes,
-                            struct error *err)
+static bool hand_over(void *context, const void *room)
 {
-    struct store *store = of->store;
-    sqlite3_stmt *get = db_statement(store, STATEMENT_BLOCKS, err);
-    if (!get)
-        return ERR_STORE;
-    sqlite3_bind_int64(get, 1, cell_key(of->day.day, from, 0));
-    sqlite3_bind_int64(get, 2, cell_key(of->day.day, to, 0));
+    const struct places_scan *places = context;
+    const struct scan *scan = places->of->scan;
+    const struct said *said = room;
+    for (size_t i = 0; i < said->n; i++) {
+        const struct part *part = &said->parts[i];
+        scan->part(scan->context, &(struct scan_part){&part->key, &part->facts, &part->figures});
+    }
+    hand_over_nodes(places->of, said);
+    return true;
+}
+
+static void release_said(void *room)
+{
+    struct said *said = room;
+    free(said->parts);
+    rollup_release(&said->nodes);
+}
+
+static void release_block(void *scratch)
+{
+    block_release(scratch);
+}
+
+/* One after the other: figures of single rows are larger than the columns that they come from, and
+ * for one node no crew is called. */
+static enum err scan_in_turn(struct places_scan *places, sqlite3_stmt *get, struct error *err)
+{
+    struct store *store = places->of->store;
+    struct said said = {0};
     enum err code = ERR_OK;
     int rc = SQLITE_DONE;
-    while (!code && (rc = sqlite3_step(get)) == SQLITE_ROW)
-        if ((uint32_t)sqlite3_column_int64(get, 1) & of->day.hours)
-            code = scan_block(of, sqlite3_column_int64(get, 0), db_text(get, 2), nodes, err);
+    places->in_turn = true;
+    while (!code && (rc = sqlite3_step(get)) == SQLITE_ROW) {
+        const struct unpack_value value = {
+            {sqlite3_column_int64(get, 0), sqlite3_column_int64(get, 1)}, db_text(get, 2)};
+        code = hear_block(places, store->reading, &value, &said, err);
+        if (!code)
+            hand_over_nodes(places->of, &said);
+    }
     if (!code && rc != SQLITE_DONE)
         code = db_fail(store, rc, "reading rows", err);
     sqlite3_reset(get);
+    release_said(&said);
     return code;
+}
+
+/* Blocks of the places [from, to), summed up on all cores where they are unpacked. */
+static enum err scan_places(const struct of_day *of, uint32_t from, uint32_t to, bool nodes,
+                            struct error *err)
+{
+    struct places_scan places = {of, nodes, false};
+    const struct unpacking unpacking = {.store = of->store,
+                                        .rows = db_statement(of->store, STATEMENT_BLOCKS, err),
+                                        .keys_n = 2,
+                                        .doing = "reading rows",
+                                        .context = &places,
+                                        .room_size = sizeof(struct said),
+                                        .scratch_size = sizeof(struct block),
+                                        .unpack = hear_block,
+                                        .take = hand_over,
+                                        .release_room = release_said,
+                                        .release_scratch = release_block};
+    if (!unpacking.rows)
+        return ERR_STORE;
+    sqlite3_bind_int64(unpacking.rows, 1, cell_key(of->day.day, from, 0));
+    sqlite3_bind_int64(unpacking.rows, 2, cell_key(of->day.day, to, 0));
+    if (of->scan->detail == SCAN_ROWS || to - from == 1)
+        return scan_in_turn(&places, unpacking.rows, err);
+    return unpack_all(&unpacking, err);
 }
 
 /* A scan of a few nodes seeks them: the blocks of a day are as many as the fleet has nodes. */
@@ -178,7 +258,6 @@ enum err store_scan(struct store *store, const struct scan *scan, struct span *r
 {
     struct day *days = NULL;
     size_t n = 0;
-    struct rollup nodes = {0};
     name_t *devices = NULL;
     size_t devices_room = 0;
     struct span recorded = {0, 0};
@@ -194,14 +273,13 @@ enum err store_scan(struct store *store, const struct scan *scan, struct span *r
     bool *wanted = wanted_places(store, scan);
     code = store_days(store, scan->hours, &days, &n, err);
     for (size_t i = 0; i < n && !code; i++) {
-        struct of_day of = {store, scan, &nodes, &devices, &devices_room, wanted, days[i]};
+        struct of_day of = {store, scan, &devices, &devices_room, wanted, days[i]};
         code = scan_day(&of, err);
         widen(&recorded, &of.day);
     }
     if (!code)
         code = scan_notes(store, scan, err);
     store_read_end(store);
-    rollup_release(&nodes);
     free(devices);
     free(wanted);
     free(days);
