@@ -299,8 +299,10 @@ static enum err book(struct collect *run, struct intake *intake, struct strbuf *
         return e;
     if (!loss)
         e = store_clear_hours(store, run->slice, err);
+    struct engine_options options = run->options->engine;
+    options.stop = run->options->progress.stop;
     if (e == ERR_OK && !loss)
-        e = engine_book(intake, run->slice, &run->options->engine, emit, &emitting, carry, err);
+        e = engine_book(intake, run->slice, &options, emit, &emitting, carry, err);
     if (e == ERR_OK && emitting.code != ERR_OK) {
         e = emitting.code;
         if (err)

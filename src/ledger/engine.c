@@ -88,21 +88,30 @@ struct engine {
     bool unpriced, guessed;
 };
 
+static bool stopped(const struct engine *engine)
+{
+    const volatile int *stop = engine->options->stop;
+    return stop && __atomic_load_n(stop, __ATOMIC_RELAXED) != 0;
+}
+
 static void *build_devices(void *context)
 {
     struct engine *engine = context;
-    for (;;) {
+    while (!stopped(engine)) {
         size_t i = __atomic_fetch_add(&engine->next_device, 1, __ATOMIC_RELAXED);
         if (i >= engine->devices.n)
             return NULL;
         device_build(engine->devices.at[i], engine->facts);
     }
+    return NULL;
 }
 
+/* Who has a node books it to its turn, so that all before the first that nobody took are emitted.
+ */
 static void *book_nodes(void *context)
 {
     struct engine *engine = context;
-    for (;;) {
+    while (!stopped(engine)) {
         size_t i = __atomic_fetch_add(&engine->next_node, 1, __ATOMIC_RELAXED);
         if (i >= engine->facts->nodes_n)
             return NULL;
@@ -126,6 +135,7 @@ static void *book_nodes(void *context)
         pthread_mutex_unlock(&engine->lock);
         node_book_result_release(&result);
     }
+    return NULL;
 }
 
 static void on_all_threads(struct engine *engine, void *(*work)(void *))
@@ -268,6 +278,22 @@ static void drop_silent(struct devices *devices)
     devices_release(&silent);
 }
 
+static void book_all(struct engine *engine, struct intake *intake)
+{
+    struct facts *facts = engine->facts;
+    drop_silent(&engine->devices);
+    holders_prepare(facts, &engine->devices, &engine->sightings);
+    work_gather(&engine->work, &engine->loads);
+    engine->nodes = mem_alloc((facts->nodes_n + 1) * sizeof *engine->nodes);
+    for (size_t i = 0; i < facts->nodes_n; i++)
+        engine->nodes[i] = &facts->nodes[i];
+    qsort_r(engine->nodes, facts->nodes_n, sizeof *engine->nodes, by_cluster_and_name,
+            facts->names);
+    on_all_threads(engine, book_nodes);
+    if (!stopped(engine))
+        emit_rest(engine, intake);
+}
+
 enum err engine_book(struct intake *intake, struct span hours, const struct engine_options *options,
                      engine_emit_fn emit, void *context, struct strbuf *ret_carry,
                      struct error *err)
@@ -287,16 +313,10 @@ enum err engine_book(struct intake *intake, struct span hours, const struct engi
     if (ret_carry)
         carry_write(intake, engine.facts, hours.to, ret_carry);
     on_all_threads(&engine, build_devices);
-    drop_silent(&engine.devices);
-    holders_prepare(engine.facts, &engine.devices, &engine.sightings);
-    work_gather(&engine.work, &engine.loads);
-    engine.nodes = mem_alloc((engine.facts->nodes_n + 1) * sizeof *engine.nodes);
-    for (size_t i = 0; i < engine.facts->nodes_n; i++)
-        engine.nodes[i] = &engine.facts->nodes[i];
-    qsort_r(engine.nodes, engine.facts->nodes_n, sizeof *engine.nodes, by_cluster_and_name,
-            engine.facts->names);
-    on_all_threads(&engine, book_nodes);
-    emit_rest(&engine, intake);
+    if (!stopped(&engine))
+        book_all(&engine, intake);
+    if (stopped(&engine))
+        code = error_set(err, ERR_STOPPED, "stopped");
     free(engine.nodes);
     free(engine.late);
     work_release(&engine.work);
@@ -306,5 +326,5 @@ enum err engine_book(struct intake *intake, struct span hours, const struct engi
     facts_free(engine.facts);
     pthread_cond_destroy(&engine.turn_came);
     pthread_mutex_destroy(&engine.lock);
-    return ERR_OK;
+    return code;
 }

@@ -18,7 +18,8 @@ struct engine_options {
     const struct settings *settings;
     const struct prices *prices;
     const struct owners *owners;
-    int threads; /* 0: as many as cores */
+    int threads;              /* 0: as many as cores */
+    const volatile int *stop; /* becomes non-zero (atomically): ERR_STOPPED; NULL: never */
 };
 
 /* Rows of one node (all its hours of the slice), and at the end one batch with the slice's notes.
@@ -35,7 +36,7 @@ enum err intake_restore(struct intake *intake, struct str carry, struct error *e
 
 /* Book the hours. A node in the newest observation is up until hours.to, at most node_break beyond
  * that observation. The strips of the intake are used up. ret_carry (may be NULL) gets what the
- * slice that begins at hours.to needs. */
+ * slice that begins at hours.to needs. ERR_STOPPED: what was emitted is not all. */
 enum err engine_book(struct intake *intake, struct span hours, const struct engine_options *options,
                      engine_emit_fn emit, void *context, struct strbuf *ret_carry,
                      struct error *err);

@@ -37,7 +37,7 @@ static bool book(struct str carry, struct span hours, struct strbuf *ret_carry)
     enum err code = carry_read(intake, carry, &err);
     invariant(code == ERR_OK || (code == ERR_PARSE && err.code == ERR_PARSE));
     if (code == ERR_OK) {
-        struct engine_options options = {&settings, prices, owners, 1};
+        struct engine_options options = {&settings, prices, owners, 1, NULL};
         invariant(engine_book(intake, hours, &options, check, NULL, ret_carry, &err) == ERR_OK);
     }
     intake_free(intake);

@@ -346,7 +346,7 @@ static void book(struct program program, int threads, int book, struct outcome *
 {
     struct intake *intake = intake_new(&settings, ret->names);
     run(program, intake);
-    struct engine_options options = {&settings, prices[book], owners, threads};
+    struct engine_options options = {&settings, prices[book], owners, threads, NULL};
     struct span hours = {FROM, FROM + 3 * HOUR_MS};
     struct strbuf carry = {0};
     invariant(engine_book(intake, hours, &options, keep, ret, &carry, NULL) == ERR_OK);

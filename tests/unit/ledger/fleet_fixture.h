@@ -153,8 +153,8 @@ static inline void fleet_keep(void *context, const struct row_batch *batch)
 /* Book hours [from, to) after T0. The intake is a fresh one afterwards. */
 static inline void fleet_book(struct fleet *fleet, int from, int to)
 {
-    struct engine_options options = {&fleet->settings, fleet->prices, fleet->owners,
-                                     fleet->threads};
+    struct engine_options options = {&fleet->settings, fleet->prices, fleet->owners, fleet->threads,
+                                     NULL};
     struct span hours = {T0 + from * HOUR_MS, T0 + to * HOUR_MS};
     strbuf_clear(&fleet->carry);
     assert_int_equal(

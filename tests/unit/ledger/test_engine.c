@@ -532,6 +532,43 @@ static void slices_book_the_same_as_the_whole(void **state)
     }
 }
 
+struct halting {
+    volatile int stop;
+    size_t batches, rest; /* rest: the one at the end, with notes */
+};
+
+static void stop_at_the_third(void *context, const struct row_batch *batch)
+{
+    struct halting *halting = context;
+    halting->rest += batch->rows_n == 0;
+    if (++halting->batches == 3)
+        __atomic_store_n(&halting->stop, 1, __ATOMIC_RELAXED);
+}
+
+/* Of 64 nodes those that somebody had begun are emitted, one a thread; never the end. */
+static void who_is_asked_to_stop_ends_between_nodes(void **state)
+{
+    (void)state;
+    for (int threads = 1; threads <= 4; threads++) {
+        struct fleet f;
+        struct halting halting = {0};
+        fleet_open(&f, GPU_PRICE);
+        for (int i = 0; i < 64; i++) {
+            char labels[80];
+            snprintf(labels, sizeof labels, "UUID=GPU-%d,gpu=0,Hostname=n%d" P, i, i);
+            fleet_gpu(&f, labels, 0, 60, 50, 0.5);
+        }
+        struct engine_options options = {&f.settings, f.prices, f.owners, threads, &halting.stop};
+        struct span hours = {T0, T0 + HOUR_MS};
+        assert_int_equal(
+            engine_book(f.intake, hours, &options, stop_at_the_third, &halting, NULL, NULL),
+            ERR_STOPPED);
+        assert_true(halting.batches >= 3 && halting.batches <= 3 + (size_t)threads);
+        assert_int_equal(halting.rest, 0);
+        fleet_close(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -561,6 +598,7 @@ int main(void)
         cmocka_unit_test(whole_percents_of_an_idle_fleet_are_never_taken_for_ratios),
         cmocka_unit_test(four_threads_book_the_same_as_one),
         cmocka_unit_test(slices_book_the_same_as_the_whole),
+        cmocka_unit_test(who_is_asked_to_stop_ends_between_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
