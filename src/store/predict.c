@@ -238,7 +238,7 @@ void block_predict_bin(const struct block *block, enum row_column integral, int6
     const int64_t *sum = block->columns[integral], *seen = block->columns[COLUMN_OBSERVED];
     for (size_t i = 0; i < block->rows_n; i++) {
         bool fine = seen[i] > 0 && seen[i] <= DAY_MS && sum[i] > 0;
-        int64_t bin = fine ? sum[i] / seen[i] * HISTOGRAM_BINS / NANO : 0;
+        int64_t bin = fine ? times(sum[i] / seen[i], HISTOGRAM_BINS) / NANO : 0;
         ret[i] = bin < 0 ? 0 : bin >= HISTOGRAM_BINS ? HISTOGRAM_BINS - 1 : bin;
     }
 }

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "../../lib/random_rows.h"
+#include "store/block.h"
 #include "store/store.h"
 
 #define H0 (INT64_C(1795996800000)) /* 2026-11-30T00:00Z */
@@ -248,11 +249,28 @@ static void a_reader_that_has_enough_is_not_called_for_every_node(void **state)
     names_free(names);
 }
 
+/* A file may claim anything: a guess wraps, and stays a bin. */
+static void a_guess_of_an_absurd_mean_is_a_bin(void **state)
+{
+    (void)state;
+    int64_t sum[] = {INT64_MAX, INT64_MAX / 8, NANO / 2, 0}, seen[] = {1, 1, 1, 1};
+    int64_t bins[4];
+    struct block block = {.rows_n = 4};
+    block.columns[COLUMN_U] = sum;
+    block.columns[COLUMN_OBSERVED] = seen;
+    block_predict_bin(&block, COLUMN_U, bins);
+    for (int i = 0; i < 4; i++)
+        assert_true(bins[i] >= 0 && bins[i] < HISTOGRAM_BINS);
+    assert_int_equal(bins[2], HISTOGRAM_BINS / 2);
+    assert_int_equal(bins[3], 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes_have_the_rows_that_hours_have),
         cmocka_unit_test(a_reader_that_has_enough_is_not_called_for_every_node),
+        cmocka_unit_test(a_guess_of_an_absurd_mean_is_a_bin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
