@@ -2,6 +2,7 @@
 #include "store/block.h"
 
 #include <stdlib.h>
+#include <xxhash.h>
 
 #include "store/block_format.h"
 
@@ -356,13 +357,37 @@ static bool read_hot(struct block *block, struct str *in)
     return true;
 }
 
+void block_check(struct str bytes, char ret[BLOCK_CHECK_BYTES])
+{
+    uint64_t hash = XXH3_64bits(bytes.p, bytes.n);
+    for (int i = 0; i < BLOCK_CHECK_BYTES; i++)
+        ret[i] = (char)(hash >> 8 * i);
+}
+
+/* The format and, from the second one on, whether the rest is as it was packed. */
+static bool open_format(struct str *in)
+{
+    int format = in->n ? *in->p : 0;
+    if (format < 1 || format > BLOCK_FORMAT)
+        return false;
+    in->p++, in->n--;
+    if (format == 1)
+        return true;
+    if (in->n < BLOCK_CHECK_BYTES)
+        return false;
+    const char *kept = in->p;
+    char check[BLOCK_CHECK_BYTES];
+    in->p += BLOCK_CHECK_BYTES, in->n -= BLOCK_CHECK_BYTES;
+    block_check(*in, check);
+    return memcmp(kept, check, sizeof check) == 0;
+}
+
 static bool open_head(struct block *block, struct str *in)
 {
     uint64_t series_n, rows_n, hours_n;
     block->series_n = block->rows_n = block->node_hours_n = 0;
-    if (!in->n || *in->p != BLOCK_FORMAT)
+    if (!open_format(in))
         return false;
-    in->p++, in->n--;
     if (!varint_get(in, &series_n) || !varint_get(in, &rows_n) || !varint_get(in, &hours_n) ||
         rows_n > BLOCK_ROWS_MAX || series_n > rows_n || hours_n > 24)
         return false;

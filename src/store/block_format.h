@@ -6,9 +6,15 @@
 #include "store/block.h"
 #include "store/group.h"
 
-#define BLOCK_FORMAT 1
+#define BLOCK_FORMAT                                                                               \
+    2 /* the byte, BLOCK_CHECK_BYTES of what follows, and that; format 1: unchecked */
+#define BLOCK_CHECK_BYTES 4
 #define HOT_GROUP_COLUMNS (HOT_COLUMNS + 2)                    /* dominant, unbalanced */
 #define COLD_GROUP_COLUMNS (ROW_COLUMNS - HOT_COLUMNS + 2 * 4) /* two histograms */
+
+/* Of the bytes after it: SQLite keeps no checksums, and a byte that changes how a row's cost is
+ * split still adds up. */
+void block_check(struct str bytes, char ret[BLOCK_CHECK_BYTES]);
 
 enum series_column {
     SERIES_DEVICE,

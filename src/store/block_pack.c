@@ -359,6 +359,7 @@ enum err block_pack(struct store *store, const struct row_batch *batch, struct s
     fill_columns(&packer);
     strbuf_clear(ret);
     strbuf_addc(ret, BLOCK_FORMAT);
+    strbuf_add(ret, (struct str){"\0\0\0", BLOCK_CHECK_BYTES}); /* until the rest is there */
     varint_put(ret, block->series_n);
     varint_put(ret, n);
     varint_put(ret, batch->node_hours_n);
@@ -367,6 +368,8 @@ enum err block_pack(struct store *store, const struct row_batch *batch, struct s
         code = put_node_hours(&packer, ret, err);
     if (!code)
         put_columns(&packer, ret);
+    size_t head = 1 + BLOCK_CHECK_BYTES;
+    block_check((struct str){ret->text + head, ret->n - head}, ret->text + 1);
     free(packer.series_of);
     free(packer.row_of);
     free(packer.strings.texts);

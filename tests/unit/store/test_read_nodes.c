@@ -265,12 +265,59 @@ static void a_guess_of_an_absurd_mean_is_a_bin(void **state)
     assert_int_equal(bins[3], 0);
 }
 
+static enum err open_rows(struct store *store, struct str packed, struct row_batch *ret)
+{
+    row_batch_clear(ret);
+    ret->names = store_names(store);
+    enum err code = block_open(store, store->reading, H0 / DAY_MS, NAME_NONE, NAME_NONE, packed,
+                               BLOCK_NAMES_ALL, &failure);
+    return code ? code : block_rows(store, store->reading, UINT32_MAX, ret, &failure);
+}
+
+/* One bit anywhere; a block as it was packed before it had a check opens as ever. */
+static void a_changed_block_is_refused_and_one_of_format_1_read(void **state)
+{
+    (void)state;
+    struct dice dice = {dice_seed()};
+    struct names *names = names_new();
+    struct store *store;
+    must(store_open(":memory:", STORE_WRITE, names, &store, &failure));
+    must(store_begin(store, &failure));
+    struct row_batch batch = {.names = names, .hours = {H0, H0 + HOUR_MS}}, read = {0};
+    while (!batch.rows_n)
+        random_node_hour(&dice, &batch, H0, NAME_NONE, NAME_NONE);
+    random_rows_sort(&batch);
+    struct strbuf packed = {0};
+    must(block_pack(store, &batch, &packed, &failure));
+    must(open_rows(store, strbuf_str(&packed), &read));
+    assert_int_equal(read.rows_n, batch.rows_n);
+    for (size_t i = 1; i < packed.n; i++) {
+        packed.text[i] ^= (char)(1 << dice_below(&dice, 8));
+        assert_int_equal(open_rows(store, strbuf_str(&packed), &read), ERR_STORE);
+        must(block_pack(store, &batch, &packed, &failure));
+    }
+    memmove(packed.text + 1, packed.text + 5, packed.n -= 5);
+    packed.n++;
+    packed.text[0] = 1;
+    must(open_rows(store, strbuf_str(&packed), &read));
+    assert_int_equal(read.rows_n, batch.rows_n);
+    for (size_t i = 0; i < read.rows_n; i++)
+        assert_true(same_row(&read.rows[i], &batch.rows[i]));
+    strbuf_release(&packed);
+    row_batch_release(&batch);
+    row_batch_release(&read);
+    store_rollback(store);
+    store_close(store);
+    names_free(names);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes_have_the_rows_that_hours_have),
         cmocka_unit_test(a_reader_that_has_enough_is_not_called_for_every_node),
         cmocka_unit_test(a_guess_of_an_absurd_mean_is_a_bin),
+        cmocka_unit_test(a_changed_block_is_refused_and_one_of_format_1_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
