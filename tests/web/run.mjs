@@ -394,23 +394,39 @@ async function csv(url, report) {
     await page.context().close();
 }
 
-/** The questions of the page and those that the service answers ahead are the same, letter by letter. */
+/** The questions of the page and those that the service answers ahead are the same, letter by letter. Each hour of
+ *  the clock makes other questions of them: what was counted across one says nothing, and is counted again. */
 async function ahead(url) {
     const figure = async (name) => Number(new RegExp(`^${name} (\\S+)`, "m").exec(await (await fetch(url + "metrics")).text())?.[1]);
-    for (let tries = 0; tries < 100 && (await figure("gputally_ahead_answers_total")) < 7; tries++)
-        await new Promise((done) => setTimeout(done, 100));
-    same("answers made ahead", await figure("gputally_ahead_answers_total"), 7);
-    for (const hash of ["#/overview", "#/overview?window=30d"]) {
+    const hour = () => Math.floor(Date.now() / 3600e3);
+    const made = async (least) => {
+        for (let tries = 0; tries < 100 && (await figure("gputally_ahead_answers_total")) < least; tries++)
+            await new Promise((done) => setTimeout(done, 100));
+        return figure("gputally_ahead_answers_total");
+    };
+    const look = async (hash, least) => {
+        const seen = { made: await made(least), asked: [] };
         const page = await room.page();
-        const asked = [];
-        page.on("request", (r) => /\/api\/v1\/(report|findings)/.test(r.url()) && asked.push(r.url()));
+        page.on("request", (r) => /\/api\/v1\/(report|findings)/.test(r.url()) && seen.asked.push(r.url()));
         const hits = await figure("gputally_cache_hits_total"), misses = await figure("gputally_cache_misses_total");
         await open(page, url + hash);
-        const before = asked.filter((path) => path.includes("%2C")).length; // the time before: of two moments
-        same(`${hash}: a report by team and by day, findings`, asked.length - before, 3);
-        check(`${hash}: kept answers`, (await figure("gputally_cache_hits_total")) - hits >= 3, asked.join(" "));
-        check(`${hash}: others`, (await figure("gputally_cache_misses_total")) - misses <= before, asked.join(" "));
+        seen.hits = (await figure("gputally_cache_hits_total")) - hits;
+        seen.misses = (await figure("gputally_cache_misses_total")) - misses;
         await page.context().close();
+        return seen;
+    };
+    for (const hash of ["#/overview", "#/overview?window=30d"]) {
+        let began, seen, least = 7;
+        do {
+            began = hour();
+            seen = await look(hash, least);
+            least = seen.made + 7;
+        } while (hour() !== began);
+        check(`${hash}: answers made ahead`, seen.made >= 7, seen.made);
+        const before = seen.asked.filter((path) => path.includes("%2C")).length; // the time before: of two moments
+        same(`${hash}: a report by team and by day, findings`, seen.asked.length - before, 3);
+        check(`${hash}: kept answers`, seen.hits >= 3, seen.asked.join(" "));
+        check(`${hash}: others`, seen.misses <= before, seen.asked.join(" "));
     }
 }
 
