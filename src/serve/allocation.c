@@ -299,7 +299,7 @@ static void add_allocation(const struct set *set, const struct allocation *item,
 {
     const struct figures *figures = &item->figures;
     wide_t hours = (set->window.to - set->window.from) / HOUR_MS;
-    wide_t gpu_hours = figure_or_0(figures, FIGURE_GPU_HOURS);
+    wide_t gpu_hours = figure_or_0(figures, FIGURE_GPU_HOURS), gpus = hours ? gpu_hours / hours : 0;
     wide_t efficiency = item->idle ? 0 : figure_or_0(figures, FIGURE_EFFICIENCY);
     api_put_string(out, item->name);
     strbuf_add(out, STR(": {\"name\": "));
@@ -307,7 +307,8 @@ static void add_allocation(const struct set *set, const struct allocation *item,
     strbuf_add(out, STR(", "));
     add_properties(set, item, out);
     add_times(set, out);
-    add_nano(out, "gpuCount", hours ? gpu_hours / hours : 0);
+    wide_t utilisation = item->idle ? 0 : figure_or_0(figures, FIGURE_UTILISATION);
+    add_nano(out, "gpuCount", gpus);
     add_nano(out, "gpuHours", gpu_hours);
     add_nano(out, "gpuCost", (wide_t)figures->cost + item->shared_idle);
     add_nano(out, "gpuCostIdle", item->shared_idle);
@@ -319,9 +320,9 @@ static void add_allocation(const struct set *set, const struct allocation *item,
     add_nano(out, "totalEfficiency", efficiency);
     strbuf_add(out, STR("\"gpuAllocation\": {\"gpuDevice\": \"\", \"gpuModel\": \"\", "
                         "\"gpuUUID\": \"\", \"isGPUShared\": false, "));
-    add_nano(out, "gpuRequestAverage", hours ? gpu_hours / hours : 0);
-    strbuf_add(out, STR("\"gpuUsageAverage\": "));
-    text_nano_plain(out, item->idle ? 0 : figure_or_0(figures, FIGURE_UTILISATION));
+    add_nano(out, "gpuRequestAverage", gpus);
+    strbuf_add(out, STR("\"gpuUsageAverage\": ")); /* clients divide it by the request */
+    text_nano_plain(out, utilisation * gpus / NANO);
     strbuf_add(out, STR("}}"));
 }
 
@@ -343,6 +344,16 @@ static enum err refuse(struct api_call *call, struct strbuf *out, const struct e
     strbuf_add(out, STR("{\"code\": 400, \"message\": "));
     api_put_string(out, str_of(err->text));
     strbuf_add(out, STR(", \"data\": null}\n"));
+    return ERR_OK;
+}
+
+/* kubectl-cost asks for the currency before it asks for costs. */
+enum err api_allocation_configs(struct api_call *call, struct strbuf *out, struct error *err)
+{
+    (void)err;
+    strbuf_add(out, STR("{\"code\": 200, \"data\": {\"currencyCode\": "));
+    api_put_string(out, str_of(call->settings->currency));
+    strbuf_add(out, STR("}}\n"));
     return ERR_OK;
 }
 

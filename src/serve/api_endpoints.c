@@ -202,6 +202,14 @@ const struct api_endpoint api_endpoints[] = {
         .write = api_allocation,
     },
     {
+        .pattern = "/model/getConfigs",
+        .summary = "the currency, where kubectl-cost looks for it",
+        .schema = "AllocationConfigs",
+        .takes = TAKES_ANY,
+        .storeless = true,
+        .write = api_allocation_configs,
+    },
+    {
         .pattern = "/metrics",
         .summary = "counters of money and GPU time, and the service's own health",
         .takes = TAKES_ANY,

@@ -164,6 +164,7 @@ enum err api_workload(struct api_call *call, struct strbuf *out, struct error *e
 enum err api_node(struct api_call *call, struct strbuf *out, struct error *err);
 enum err api_gpu(struct api_call *call, struct strbuf *out, struct error *err);
 enum err api_allocation(struct api_call *call, struct strbuf *out, struct error *err);
+enum err api_allocation_configs(struct api_call *call, struct strbuf *out, struct error *err);
 enum err api_metrics(struct api_call *call, struct strbuf *out, struct error *err);
 
 /* Handlers that need no call. */
