@@ -31,9 +31,10 @@ enum log_level {
 enum log_format { LOG_LOGFMT, LOG_JSON };
 
 struct log {
-    int fd;
+    int fd; /* stays while there are threads that log */
+    /* These change at any time, atomically: other threads log meanwhile. */
     enum log_format format;
-    enum log_level level; /* lines that weigh less are left out; may be changed at any time */
+    enum log_level level; /* lines that weigh less are left out */
 };
 /* False: no such word. */
 bool log_level_of(struct str word, enum log_level *ret);

@@ -168,7 +168,7 @@ enum err service_check(const struct service_setup *setup, struct error *err)
 
 enum err service_run(const struct service_options *options, struct error *err)
 {
-    struct service service = {.options = options};
+    struct service service = {.options = options, .log.fd = STDERR_FILENO};
     sigset_t set;
     enum err code = options->load(options->context, &service.setup, err);
     if (code)

@@ -1,6 +1,4 @@
 /* The parts of the service, made from a configuration. */
-#include <unistd.h>
-
 #include "serve/service_impl.h"
 
 struct api_settings service_api_settings(const struct service_setup *setup,
@@ -108,7 +106,6 @@ enum err service_make_server(struct service *service, const struct service_setup
 
 void service_set_log(struct service *service)
 {
-    service->log.fd = STDERR_FILENO;
     __atomic_store_n(&service->log.level, service->setup.serve.log_level, __ATOMIC_RELAXED);
     __atomic_store_n(&service->log.format, service->setup.serve.log_format, __ATOMIC_RELAXED);
 }

@@ -137,8 +137,11 @@ uint32_t names_count(const struct names *names)
     return __atomic_load_n(&names->count, __ATOMIC_ACQUIRE);
 }
 
-size_t names_bytes(const struct names *names)
+size_t names_bytes(struct names *names)
 {
-    return names->texts.used + (size_t)names->count * sizeof(struct entry) +
-           ((size_t)names->mask + 1) * sizeof *names->table;
+    pthread_mutex_lock(&names->lock);
+    size_t bytes = names->texts.used + (size_t)names->count * sizeof(struct entry) +
+                   ((size_t)names->mask + 1) * sizeof *names->table;
+    pthread_mutex_unlock(&names->lock);
+    return bytes;
 }

@@ -21,6 +21,6 @@ name_t names_put(struct names *names, struct str text);             /* copies; O
 bool names_find(struct names *names, struct str text, name_t *ret); /* does not put */
 struct str names_text(const struct names *names, name_t id); /* NUL-terminated; lives as long */
 uint32_t names_count(const struct names *names);
-size_t names_bytes(const struct names *names);
+size_t names_bytes(struct names *names); /* any thread */
 
 #endif

@@ -103,6 +103,11 @@ static void threads_that_put_the_same_texts_get_the_same_ids(void **state)
         putters[i].seed = i;
         assert_int_equal(pthread_create(&ids[i], NULL, put_all, &putters[i]), 0);
     }
+    size_t bytes = 0; /* may be asked for meanwhile, and only grows */
+    for (int i = 0; i < 1000; i++) {
+        assert_true(names_bytes(names) >= bytes);
+        bytes = names_bytes(names);
+    }
     for (unsigned i = 0; i < THREADS; i++) {
         void *wrong;
         pthread_join(ids[i], &wrong);
