@@ -4,7 +4,8 @@
  *     http_peer DB LISTEN [CONFIG [CERT KEY [CLIENT_CA]]]
  *
  * SIGHUP: reads the certificates again. SIGTERM: stops within two seconds. Paths of its own:
- * POST /echo (4096 bytes of body), POST /swallow (1 MiB), /slow?ms=N, /stream?bytes=N. */
+ * POST /echo (4096 bytes of body), POST /swallow (1 MiB), /slow?ms=N, /stream?bytes=N. Its clock
+ * begins at NOW, half an hour after the last one of its ledger. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,6 +13,9 @@
 #include <unistd.h>
 
 #include "serve/api.h"
+#include "util/clock.h"
+
+#define NOW INT64_C(1795998600000) /* 2026-11-30T00:30:00Z */
 
 static void on_request(void *context, const struct http_event *event)
 {
@@ -117,6 +121,7 @@ int main(int argc, char **argv)
     sigset_t signals;
     if (argc < 3)
         return 2;
+    clock_pretend(NOW, 1);
     signal(SIGPIPE, SIG_IGN);
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
