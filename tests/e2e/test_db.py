@@ -19,13 +19,10 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "lib"))
 
+from checks import Failed, attempt, check, verdict  # noqa: E402
 import fleets  # noqa: E402
 
 MISSING = ("dropped:", "could not be read")
-
-
-class Failed(Exception):
-    """Something that does not hold."""
 
 
 def run(binary, *command):
@@ -99,26 +96,19 @@ def main(argv=None):
     done = run(binary, "collect", "--openmetrics", os.path.join(folder, "metrics.om"),
                *fleets.ledger_arguments(folder), "--db", sound)
     if done.returncode:
-        print(f"FAIL collect: {done.stderr}\n0 passed, 1 failed")
-        return 1
+        check("collect", False, done.stderr)
+        return verdict()
     run(binary, "db", "vacuum", "--db", sound)
     before = rows(binary, sound)
-    outcomes, failed = {}, 0
+    outcomes, whole = collections.Counter(), True
     for number in range(options.rounds):
-        try:
-            outcome = one(binary, rng, work, sound, before)
-            outcomes[outcome] = outcomes.get(outcome, 0) + 1
-        except (Failed, subprocess.TimeoutExpired) as error:
-            failed += 1
-            kept = tempfile.mkdtemp(prefix="gputally-db-failed-")
-            for name in os.listdir(work):
-                shutil.copy(os.path.join(work, name), kept)
-            print(f"FAIL round {number}: {error} (kept in {kept})", flush=True)
-    print(f"ok   damaged databases: {outcomes}")
-    if not failed:
+        if not attempt(f"round {number}", lambda: outcomes.update([one(binary, rng, work, sound, before)])):
+            whole = False
+            print(f"(kept in {shutil.copytree(work, tempfile.mkdtemp(prefix='gputally-db-failed-'), dirs_exist_ok=True)})")
+    print(f"damaged databases: {dict(outcomes)}")
+    if whole:
         shutil.rmtree(work, ignore_errors=True)
-    print(f"{sum(outcomes.values())} passed, {failed} failed")
-    return 1 if failed else 0
+    return verdict()
 
 
 if __name__ == "__main__":

@@ -18,19 +18,16 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "lib"))
 
-from service import Failed, Service, units  # noqa: E402
-from test_live import Clock, HOUR, Lab, Sender, same, samples_of, watermark  # noqa: E402
+from checks import Failed, Skipped, attempt, verdict  # noqa: E402
+from service import Service, units  # noqa: E402
+from test_live import Clock, Lab, Sender, same, samples_of  # noqa: E402
 
 INSIDE = "GPUTALLY_TEST_NAMESPACE"
 ROOM = "48m"
 HOURS = 3
 SPEED = 600
-
-
-class Skipped(Exception):
-    """What this machine does not allow."""
 
 
 def sh(*command):
@@ -106,33 +103,17 @@ class Fleet:
     def finish(self, service):
         """To the end of the fleet's time; the ledger is that of the file, byte for byte."""
         log = "".join(one.logged() for one in self.services[:-1])
-        service.until("the end of the fleet", lambda: self.sender.refused or
-                      watermark(log + service.logged()) >= self.high and self.sender.at == len(self.sender.samples))
-        before = metric(service, "gputally_collect_rounds_total")   # one may have begun before the last sample came
-        service.until("two more rounds", lambda: metric(service, "gputally_collect_rounds_total") >= before + 2)
-        self.sender.stop = True
-        if self.sender.refused:
-            raise Failed(f"refused: {self.sender.refused}")
-        service.end()
+        self.sender.through(service, log, self.high)
         window = f"{units.format_time(self.low)},{units.format_time(self.high)}"
         same(self.lab.export(["--db", self.database], window),
              self.lab.export(["--openmetrics", os.path.join(self.folder, "metrics.om")], window, self.facts), "afterwards")
-
-
-def metric(service, name):
-    """A metric's value; of several the least."""
-    status, text = service.ask("/metrics")
-    values = [float(value) for value in re.findall(rf"^{name}(?:\{{[^}}]*\}})? (\S+)$", text, re.M)]
-    if status != 200 or not values:
-        raise Failed(f"no {name} in /metrics: {status}")
-    return min(values)
 
 
 def says(service, fleet, words):
     """It answers, and says what is wrong wherever somebody looks; senders keep what they have."""
     service.until("/readyz", lambda: service.ready()[0] == 503 and re.search(words, service.ready()[1]))
     service.until("the log", lambda: re.search(words, service.logged()))
-    service.until("the metrics", lambda: metric(service, "gputally_store_writable") == 0)
+    service.until("the metrics", lambda: service.metric("gputally_store_writable") == 0)
     service.until("a failed push", lambda: fleet.sender.retries > 1)
     if fleet.sender.refused:
         raise Failed(f"a sender would drop them: {fleet.sender.refused}")
@@ -149,7 +130,7 @@ def reads(service, fleet):
 
 def recovers(service):
     service.until("being ready", lambda: service.ready()[0] == 200 or "catching up" in service.ready()[1])
-    service.until("the metrics", lambda: metric(service, "gputally_store_writable") == 1)
+    service.until("the metrics", lambda: service.metric("gputally_store_writable") == 1)
 
 
 def full_while_running(lab):
@@ -225,20 +206,10 @@ CHECKS = (full_while_running, full_at_start, read_only_at_start, read_only_while
 
 
 def run(check, options):
-    """True: it holds, or cannot be tried here."""
-    begin = time.monotonic()
     work = tempfile.mkdtemp(prefix="gputally-disk-")
-    try:
-        check(Lab(os.path.abspath(options.binary), random.Random(f"{options.seed} {check.__name__}"), work))
-    except Skipped as why:
-        print(f"skip {check.__name__}: {why}", flush=True)
-    except (Failed, subprocess.TimeoutExpired, OSError) as error:
-        print(f"FAIL {check.__name__}: {error}", flush=True)
-        return False
-    else:
-        print(f"ok   {check.__name__} ({time.monotonic() - begin:.1f} s)", flush=True)
-    shutil.rmtree(work, ignore_errors=True)
-    return True
+    rng = random.Random(f"{options.seed} {check.__name__}")
+    if attempt(check.__name__, check, Lab(os.path.abspath(options.binary), rng, work)):
+        shutil.rmtree(work, ignore_errors=True)
 
 
 def main(argv=None):
@@ -250,16 +221,15 @@ def main(argv=None):
     if INSIDE not in os.environ:
         unshare = ["unshare", "--mount" if os.geteuid() == 0 else "--map-root-user", "--mount"]
         if subprocess.run([*unshare, "true"], capture_output=True, check=False).returncode:
-            print("skip: no mount namespace here\n0 passed, 0 failed")
-            return 0
+            print("skip: no mount namespace here")
+            return verdict()
         os.environ[INSIDE] = "1"
         os.execvp("unshare", [*unshare, sys.executable, *sys.argv])
     print(f"disk: --seed {options.seed}", flush=True)
     checks = [check for check in CHECKS if not options.only or check.__name__ in options.only.split(",")]
     with concurrent.futures.ThreadPoolExecutor(len(CHECKS)) as pool:   # they wait most of the time
-        passed = sum(pool.map(lambda check: run(check, options), checks))
-    print(f"{passed} passed, {len(checks) - passed} failed")
-    return int(passed < len(checks))
+        list(pool.map(lambda check: run(check, options), checks))
+    return verdict()
 
 
 if __name__ == "__main__":

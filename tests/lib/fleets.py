@@ -42,8 +42,10 @@ def fleet(scenario, seed, days=0.25, step_s=30, nodes=0, end=DEFAULT_END, with_r
         os.makedirs(CACHE, exist_ok=True)
         making = tempfile.mkdtemp(prefix=name + ".", dir=CACHE)
         generate.write_folder(generate.build_world(scenario, seed, days, nodes, step_s, end), making)
-        shutil.rmtree(folder, ignore_errors=True)
-        os.rename(making, folder)
+        try:
+            os.rename(making, folder)
+        except OSError:     # another test has made it meanwhile
+            shutil.rmtree(making)
     if with_reference and not os.path.exists(os.path.join(folder, "ledger.csv")):
         write_reference(folder)
     return folder
@@ -52,7 +54,7 @@ def fleet(scenario, seed, days=0.25, step_s=30, nodes=0, end=DEFAULT_END, with_r
 def write_reference(folder):
     """The reference's ledger of a folder."""
     ledger, rows, *_ = reference.calculate(folder)
-    making = os.path.join(folder, "ledger.csv.making")
+    making = os.path.join(folder, f"ledger.csv.making-{os.getpid()}")
     reference.write_ledger(rows, making)
     os.rename(making, os.path.join(folder, "ledger.csv"))
 

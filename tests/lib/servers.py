@@ -5,40 +5,46 @@ import contextlib
 import http.client
 import http.server
 import os
+import random
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
-import time
-import urllib.error
 import urllib.request
 
-READY_S = 60
+from checks import wait
+
 LIFETIME = "100y"   # of data, so that a fleet of any date stays
 
 
+PORTS = range(12000, 30000)   # the kernel gives none of them to a connection
+_kept = []
+
+
 def free_port():
-    """A port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that nobody listens on now, and that no test is given again while this one lives."""
+    for port in random.SystemRandom().sample(PORTS, 200):
+        keeper = socket.socket(socket.AF_UNIX)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            keeper.bind(f"\0gputally-test-port-{port}")
+            probe.bind(("127.0.0.1", port))
+            _kept.append(keeper)
+            return port
+        keeper.close()
+    raise RuntimeError("no port is free")
 
 
 def wait_ready(url, process, log):
     """Until the URL answers 200; the log's end is the error where it does not."""
-    until = time.monotonic() + READY_S
-    while time.monotonic() < until:
-        if process.poll() is not None:
-            break
-        with contextlib.suppress(OSError, urllib.error.URLError, http.client.HTTPException):
-            with urllib.request.urlopen(url, timeout=2) as answer:
-                if answer.status == 200:
-                    return
-        time.sleep(0.05)
-    with open(log, encoding="utf-8", errors="replace") as file:
-        raise RuntimeError(f"{url} is not ready:\n{file.read()[-2000:]}")
+    def ready():
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            with urllib.request.urlopen(url, timeout=10) as answer:
+                return answer.status == 200
+    if not wait(lambda: process.poll() is not None or ready()) or process.poll() is not None:
+        with open(log, encoding="utf-8", errors="replace") as file:
+            raise RuntimeError(f"{url} is not ready:\n{file.read()[-2000:]}")
 
 
 @contextlib.contextmanager
@@ -62,8 +68,7 @@ def load_tsdb(metrics_om, tsdb):
     """Make Prometheus blocks of an OpenMetrics file, once."""
     if os.path.isdir(tsdb):
         return
-    making = tsdb + ".making"
-    shutil.rmtree(making, ignore_errors=True)
+    making = f"{tsdb}.making-{os.getpid()}"
     subprocess.run(["promtool", "tsdb", "create-blocks-from", "openmetrics", "--quiet",
                     "--max-block-duration=24h", metrics_om, making], check=True, stdout=subprocess.DEVNULL)
     os.rename(making, tsdb)

@@ -97,6 +97,7 @@ class MockKube:
         self.pages = {}                 # version -> objects of a list that goes on
         self.gone_as_event = False
         self.bookmark_s = 0.5
+        self.bookmarked = {}            # resource -> version that watchers were told last
         self.open_watches = set()
         self.stopping = False
         mock = self
@@ -120,10 +121,11 @@ class MockKube:
         self.server.server_close()
 
     def strike(self, resource, verb):
-        for i, (want, want_verb, fault) in enumerate(self.queue):
-            if want in (None, resource) and want_verb in (None, verb):
-                del self.queue[i]
-                return fault
+        with self.store.lock:
+            for i, (want, want_verb, fault) in enumerate(self.queue):
+                if want in (None, resource) and want_verb in (None, verb):
+                    del self.queue[i]
+                    return fault
         if self.random.random() < self.fault_rate:
             return self.random.choice(self.faults)
         return None
@@ -186,10 +188,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return self.send(404, status(404, "NotFound", "the server could not find the requested resource"))
         verb = "get" if len(rest) > 1 else "watch" if query.get("watch") in ("1", "true") else "list"
         api.requests.append((verb, resource, query, time.monotonic()))
-        if resource in api.forbidden:
+        fault = "403" if resource in api.forbidden else api.strike(resource, verb)
+        if fault == "403":
             return self.send(403, status(403, "Forbidden", f'{resource} is forbidden: User "gputally" cannot {verb} '
                                          f'resource "{resource}" in API group ""'))
-        fault = api.strike(resource, verb)
         if self.plain_fault(fault):
             return None
         if verb == "get":
@@ -392,4 +394,5 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 self.chunk(self.event("BOOKMARK", {"kind": kind, "apiVersion": gv,
                                                    "metadata": {"resourceVersion": str(version),
                                                                 "creationTimestamp": None}}))
+                api.bookmarked[resource] = version
         self.wfile.write(b"0\r\n\r\n")

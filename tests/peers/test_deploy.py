@@ -14,14 +14,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.parse
 import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(HERE, "..", "lib"))
-sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
+from checks import check, verdict, wait  # noqa: E402
 import fleets  # noqa: E402
 import servers  # noqa: E402
 from service import Service, units  # noqa: E402
@@ -29,18 +28,6 @@ from service import Service, units  # noqa: E402
 DEPLOY = os.path.join(ROOT, "deploy")
 RULES = os.path.join(DEPLOY, "prometheus", "gputally.rules.yaml")
 SPEED = 1200    # of the fleet's time: three hours in nine seconds
-failures = []
-passed = 0
-
-
-def check(name, ok, detail=""):
-    global passed
-    if ok:
-        passed += 1
-        print(f"ok    {name}")
-    else:
-        failures.append(name)
-        print(f"FAIL  {name}\n{detail}")
 
 
 def run(*command):
@@ -86,11 +73,12 @@ def a_service(binary, folder):
 
 def board_has_data(url, known):
     for title, text in expressions():
-        answer = query(url, text)
+        def shown(text=text):
+            return [float(series["value"][1]) for series in query(url, text)["data"]["result"]]
         unknown = set(re.findall(r"gputally_\w+", text)) - known
-        numbers = [float(series["value"][1]) for series in answer["data"]["result"]]
-        check(f"dashboard: {title}", not unknown and numbers and all(map(math.isfinite, numbers)) and max(numbers) > 0,
-              (unknown, numbers))
+        check(f"dashboard: {title}", not unknown and wait(lambda: (numbers := shown()) and
+                                                          all(map(math.isfinite, numbers)) and max(numbers) > 0),
+              (unknown, shown()))
     money = {series["metric"]["category"]: float(series["value"][1]) for series in
              query(url, "sum by (category) (gputally_cost_usd_total)")["data"]["result"]}
     shown = float(query(url, next(text for title, text in expressions() if title == "Used"))["data"]["result"][0]["value"][1])
@@ -110,7 +98,7 @@ def rules_run(url, known):
     for group in groups:
         for rule in group["rules"]:
             if rule["type"] == "recording":
-                check(f"recorded: {rule['name']}", query(url, rule["name"])["data"]["result"])
+                check(f"recorded: {rule['name']}", wait(lambda name=rule["name"]: query(url, name)["data"]["result"]))
 
 
 def scraping(binary, folder):
@@ -128,13 +116,8 @@ def scraping(binary, folder):
         command = ["prometheus", f"--config.file={folder}/scrape.yml", f"--storage.tsdb.path={folder}/tsdb",
                    f"--web.listen-address=127.0.0.1:{at}"]
         with servers.started(command, f"{url}/-/ready", os.path.join(folder, "scraper.log")):
-            until = time.monotonic() + 60
-            hours, known = counted(gputally)
-            while time.monotonic() < until and hours < 6:
-                time.sleep(0.5)
-                hours, known = counted(gputally)
-            check("hours are closed and counted", hours >= 6, hours)
-            time.sleep(5)
+            check("hours are closed and counted", wait(lambda: counted(gputally)[0] >= 6), counted(gputally)[0])
+            known = counted(gputally)[1]
             board_has_data(url, known)
             rules_run(url, known)
 
@@ -169,8 +152,7 @@ def main(binary):
     check("the chart's role is the documented one", role.splitlines() == documented and documented, role)
     verbs = {verb.strip() for line in documented for verb in re.search(r"verbs: \[(.*)\]", line)[1].split(",")}
     check("and only reads", verbs == {"get", "list", "watch"}, verbs)
-    print(f"deploy: {passed} passed, {len(failures)} failed")
-    return 1 if failures else 0
+    return verdict()
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ import yaml
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(HERE, "..", "lib"))
+from checks import check, verdict  # noqa: E402
 import kube_server  # noqa: E402
 import servers  # noqa: E402
 
@@ -51,18 +52,6 @@ EVERYTHING = {
 }
 OFF = {"rbac": {"create": False}, "serviceAccount": {"create": False, "automount": False},
        "persistence": {"existingClaim": "kept"}, "config": {"access": None, "serve": None}}
-failures = []
-passed = 0
-
-
-def check(name, ok, detail=""):
-    global passed
-    if ok:
-        passed += 1
-        print(f"ok    {name}")
-    else:
-        failures.append(name)
-        print(f"FAIL  {name}\n{detail}")
 
 
 def read(*path):
@@ -281,8 +270,7 @@ def main(binary):
             with_helm(binary, folder)
     else:
         print("skipped: helm is not installed, so the chart is not rendered")
-    print(f"chart: {passed} passed, {len(failures)} failed")
-    return 1 if failures else 0
+    return verdict()
 
 
 if __name__ == "__main__":

@@ -14,21 +14,10 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from checks import check, verdict  # noqa: E402
 import servers  # noqa: E402
 
 FROM, TO, STEP = 1_795_996_800, 1_796_004_000, 15          # 2026-11-30T00:00Z, two hours
-failures = []
-passed = 0
-
-
-def check(name, ok, detail=""):
-    global passed
-    if ok:
-        passed += 1
-        print(f"ok    {name}")
-    else:
-        failures.append(name)
-        print(f"FAIL  {name}\n{detail}")
 
 
 def series(out, name, labels, value, kind="gauge"):
@@ -103,8 +92,7 @@ def main(binary):
     sound = ask(binary, True)
     for name in ("clock", "down", "oversampled", "hidden-labels"):
         check(f"a sound fleet: {name} is fine", sound[name]["status"] == "fine", sound[name])
-    print(f"doctor: {passed} passed, {len(failures)} failed")
-    return 1 if failures else 0
+    return verdict()
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import time
 import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from checks import check, verdict, wait  # noqa: E402
 import servers  # noqa: E402
 
 STEP_S = 30
@@ -30,18 +31,6 @@ sources:
 - {kind: prometheus, cluster: far, url: "http://127.0.0.1:1"}
 """
 GPUS = [("GPU-a", 0, ("research", "train-1")), ("GPU-b", 1, ("notebooks", "ada-0")), ("GPU-c", 2, None)]
-failures = []
-passed = 0
-
-
-def check(name, ok, detail=""):
-    global passed
-    if ok:
-        passed += 1
-        print(f"ok    {name}")
-    else:
-        failures.append(name)
-        print(f"FAIL  {name}\n{detail}")
 
 
 def work(uuid, t, stopped):
@@ -71,18 +60,13 @@ def write_history(path, end):
 
 
 def ask(url, path):
-    with urllib.request.urlopen(url + path, timeout=30) as answer:
+    with urllib.request.urlopen(url + path, timeout=60) as answer:
         return json.load(answer)
 
 
 def booked(url):
     """Until an hour is booked, and so a price is known."""
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        gpus = ask(url, "/api/v1/gpus")
-        if gpus and gpus[0]["price_hour"]:
-            return gpus
-        time.sleep(0.5)
+    wait(lambda: (gpus := ask(url, "/api/v1/gpus")) and gpus[0]["price_hour"])
     return ask(url, "/api/v1/gpus")
 
 
@@ -135,8 +119,7 @@ def main(binary):
                 without_prices(ask(url, "/api/v1/gpus"))
                 figures(booked(url), end, stopped)
                 top(binary, url)
-    print(f"gpus: {passed} passed, {len(failures)} failed")
-    return 1 if failures else 0
+    return verdict()
 
 
 if __name__ == "__main__":

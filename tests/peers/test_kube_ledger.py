@@ -30,6 +30,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from checks import check, verdict  # noqa: E402
 import fleets  # noqa: E402
 from fleetsim import compare, exposition, generate, kubeapi, omwriter, ranges, reference  # noqa: E402
 from fleetsim.__main__ import DEFAULT_END  # noqa: E402
@@ -47,18 +48,6 @@ SEEN_MS = 600_000        # a watch says that it has told all
 SETTLE_MS = HOUR         # an hour is booked for good so long after its end, with what is known then
 DAYS = 0.25
 STEP_S = 120
-failures = []
-passed = 0
-
-
-def check(name, ok, detail=""):
-    global passed
-    if ok:
-        passed += 1
-        print(f"ok    {name}", flush=True)
-    else:
-        failures.append(name)
-        print(f"FAIL  {name}\n{detail}", flush=True)
 
 
 # ---------------------------------------------------------------- the moments
@@ -338,8 +327,7 @@ def main():
     with tempfile.TemporaryDirectory() as work:
         for scenario in options.scenarios.split(","):
             scenario_agrees(options, options.keep or work, scenario)
-    print(f"{passed} passed, {len(failures)} failed")
-    return 1 if failures else 0
+    return verdict()
 
 
 if __name__ == "__main__":

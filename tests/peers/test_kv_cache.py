@@ -20,6 +20,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "lib"))
 
+from checks import check, verdict  # noqa: E402
 import servers  # noqa: E402
 
 START, STEP_S, STEPS = 1795996800, 300, 288   # 2026-11-30T00:00Z, a day
@@ -139,15 +140,11 @@ def differences(found):
 
 
 def main():
-    binary, failed = os.path.abspath(sys.argv[1]), 0
+    binary = os.path.abspath(sys.argv[1])
 
-    def check(name, found):
-        nonlocal failed
+    def compare(name, found):
         wrong = list(differences(found))
-        print(f"{'FAIL' if wrong else 'ok  '} {name}", flush=True)
-        for line in wrong:
-            print(f"     {line}")
-        failed += bool(wrong)
+        check(name, not wrong, "\n".join(wrong))
 
     with tempfile.TemporaryDirectory() as work:
         text = os.path.join(work, "metrics.om")
@@ -155,13 +152,12 @@ def main():
         objects(os.path.join(work, "objects.json"))
         with open(os.path.join(work, "prices.csv"), "w", encoding="utf-8") as file:
             file.write("instance_type,lifecycle,usd_per_hour,gpus,gpu_model\nh100x1,on-demand,4.00,1,H100-80\n")
-        check("KV cache from exposition text", recommend(binary, work, "--openmetrics", text))
+        compare("KV cache from exposition text", recommend(binary, work, "--openmetrics", text))
         tsdb = os.path.join(work, "tsdb")
         servers.load_tsdb(text, tsdb)
         with servers.prometheus(tsdb, work) as url:
-            check("KV cache from a Prometheus", recommend(binary, work, "--prometheus", url))
-    print(f"{2 - failed} passed, {failed} failed")
-    return 1 if failed else 0
+            compare("KV cache from a Prometheus", recommend(binary, work, "--prometheus", url))
+    return verdict()
 
 
 if __name__ == "__main__":

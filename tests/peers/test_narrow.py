@@ -10,6 +10,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from checks import check, verdict  # noqa: E402
 import fleets  # noqa: E402
 import servers  # noqa: E402
 from fleetsim.units import parse_time  # noqa: E402
@@ -18,18 +19,6 @@ from test_sources import dump, same  # noqa: E402
 METRICS = ["DCGM_FI_DEV_GPU_UTIL", 'kube_pod_container_resource_requests{resource=~"nvidia_com_.*"}', "kube_pod_info",
            'kube_pod_status_phase{phase=~"Succeeded|Failed"}', "kube_node_info"]
 WEB_PODS = 30
-failures = []
-passed = 0
-
-
-def check(name, ok, detail=""):
-    global passed
-    if ok:
-        passed += 1
-        print(f"ok    {name}")
-    else:
-        failures.append(name)
-        print(f"FAIL  {name}\n{detail}")
 
 
 def with_web(path, out, renamed):
@@ -82,5 +71,4 @@ def compare(binary, url, span, label):
 
 if __name__ == "__main__":
     main(sys.argv[1])
-    print(f"{passed} passed, {len(failures)} failed")
-    sys.exit(1 if failures else 0)
+    sys.exit(verdict())

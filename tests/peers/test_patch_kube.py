@@ -18,6 +18,7 @@ import yaml
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "lib"))
 
+from checks import check, verdict  # noqa: E402
 import kube_server  # noqa: E402
 
 START, STEP_S, STEPS = 1795737600, 300, 4 * 288   # 2026-11-27T00:00Z, four days
@@ -127,15 +128,13 @@ def stand_there(client):
 
 
 def main():
-    binary, failed = os.path.abspath(sys.argv[1]), []
+    binary = os.path.abspath(sys.argv[1])
     if kube_server.missing():
-        print(f"skipped: not installed: {', '.join(kube_server.missing())}\n0 passed, 0 failed")
-        return 0
+        print(f"skipped: not installed: {', '.join(kube_server.missing())}")
+        return verdict()
 
-    def check(name, got, expected):
-        good = got == expected
-        print(f"{'ok  ' if good else 'FAIL'} {name}{'' if good else f': {got}, expected {expected}'}", flush=True)
-        failed.extend([] if good else [name])
+    def same(name, got, expected):
+        check(name, got == expected, f"{got}, expected {expected}")
 
     with tempfile.TemporaryDirectory() as work:
         documents = proposed(binary, work)
@@ -151,7 +150,7 @@ def main():
                     refused.append(f"{key}: {error}")
         finally:
             server.close()
-        check("the API takes every document", refused, [])
+        same("the API takes every document", refused, [])
 
         def spec(kind, name):
             return after.get((kind, name), {}).get("spec", {})
@@ -159,23 +158,22 @@ def main():
         def pod(kind, name):
             return spec(kind, name).get("template", {}).get("spec", {})
 
-        check("an idle server is scaled to zero", spec("Deployment", "rank-serving").get("replicas"), 0)
-        check("a notebook is stopped", spec("StatefulSet", "jupyter-ada").get("replicas"), 0)
-        check("fewer pods carry a low load", spec("Deployment", "api-serving").get("replicas"), 1)
+        same("an idle server is scaled to zero", spec("Deployment", "rank-serving").get("replicas"), 0)
+        same("a notebook is stopped", spec("StatefulSet", "jupyter-ada").get("replicas"), 0)
+        same("fewer pods carry a low load", spec("Deployment", "api-serving").get("replicas"), 1)
         containers = pod("Deployment", "tagger-serving").get("containers", [{}])
-        check("a slice in place of a GPU", (len(containers), containers[0].get("image"), containers[0].get("resources")),
+        same("a slice in place of a GPU", (len(containers), containers[0].get("image"), containers[0].get("resources")),
               (1, "example.invalid/app:1", {part: {"nvidia.com/gpu": "0", "nvidia.com/mig-1g.10gb": "1"}
                                             for part in ("limits", "requests")}))
-        check("pods that share go to nodes that do", pod("Deployment", "ocr-serving").get("nodeSelector"),
+        same("pods that share go to nodes that do", pod("Deployment", "ocr-serving").get("nodeSelector"),
               {"nvidia.com/device-plugin.config": "shared-4"})
         shared = after.get(("ConfigMap", "gputally-time-slicing"), {}).get("data", {})
-        check("the device plugin's configuration", yaml.safe_load(shared.get("shared-4", "")),
+        same("the device plugin's configuration", yaml.safe_load(shared.get("shared-4", "")),
               {"version": "v1", "sharing": {"timeSlicing": {"failRequestsGreaterThanOne": True, "resources": [
                   {"name": "nvidia.com/gpu", "replicas": 4}]}}})
         # 12 GPUs and a quarter more
-        check("a quota", spec("ResourceQuota", "gpus").get("hard"), {"requests.nvidia.com/gpu": "15"})
-    print(f"{8 - len(failed)} passed, {len(failed)} failed")
-    return 1 if failed else 0
+        same("a quota", spec("ResourceQuota", "gpus").get("hard"), {"requests.nvidia.com/gpu": "15"})
+    return verdict()
 
 
 if __name__ == "__main__":

@@ -22,25 +22,13 @@ import urllib.parse
 import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from checks import check, verdict, wait  # noqa: E402
 import servers  # noqa: E402
 
 METRICS = ("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED", "up")
 GPUS = 16
 SCRAPE_MS = 200
 PUSH_S = 6
-SETTLE_S = 30
-failures = []
-passed = 0
-
-
-def check(name, ok, detail=""):
-    global passed
-    if ok:
-        passed += 1
-        print(f"ok    {name}")
-    else:
-        failures.append(name)
-        print(f"FAIL  {name}\n{detail}")
 
 
 @contextlib.contextmanager
@@ -100,7 +88,7 @@ class Receiver:
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
         self.said += self.process.stdout.read().splitlines()
-        status = self.process.wait(timeout=20)
+        status = self.process.wait(timeout=60)
         self.process.stdout.close()
         self.port = None
         return status
@@ -262,15 +250,16 @@ def compare(name, expected, actual):
 
 def wait_until_pushed(receiver, peer, expected, work):
     """Senders catch up when the receiver is well again: wait until the journal has what is expected."""
-    until = time.monotonic() + SETTLE_S
-    while True:
+    found = []
+
+    def pushed():
         copy = os.path.join(work, "copy")
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(receiver.journal, copy)
-        actual, twice, stale = of_journal(peer, copy)
-        if not (set(expected) - set(actual)) or time.monotonic() > until:
-            return actual, twice, stale
-        time.sleep(0.5)
+        found[:] = of_journal(peer, copy)
+        return not set(expected) - set(found[0])
+    wait(pushed)
+    return found
 
 
 def bad_times(receiver):
@@ -319,9 +308,13 @@ def test_vmagent(peer, work):
             receiver.stop()
     actual, twice, _ = of_journal(peer, os.path.join(work, "journal"))
     stamps = sorted({stamp for key, stamp in actual if dict(key)["__name__"] == "up"})
-    check("vmagent: samples arrive", len(stamps) > 20, f"{len(stamps)} scrapes")
-    gaps = [b - a for a, b in zip(stamps, stamps[1:])]
-    check("vmagent: without a hole over kills and errors", gaps and max(gaps) < 3 * SCRAPE_MS, f"largest {max(gaps)} ms")
+    check("vmagent: samples arrive", len(stamps) > 8, f"{len(stamps)} scrapes")
+    # what the target was asked the n-th time is in its values; an answer that came too late says so by up
+    seen = {round((struct.unpack(">d", value)[0]) / 1.1) for (key, _), value in actual.items()
+            if dict(key)["__name__"] == "DCGM_FI_DEV_FB_USED" and dict(key)["UUID"] == "GPU-0"}
+    late = sum(value == bits(0) for (key, _), value in actual.items() if dict(key)["__name__"] == "up")
+    holes = set(range(min(seen), max(seen))) - seen if seen else None
+    check("vmagent: without a hole over kills and errors", seen and len(holes) <= late, f"{holes}, {late} late")
     for stamp in stamps:
         names = [dict(key)["__name__"] for key, at in actual if at == stamp]
         if len(names) not in (1, 1 + 2 * GPUS):
@@ -338,8 +331,7 @@ def main():
         test_prometheus(peer, work)
     with tempfile.TemporaryDirectory() as work:
         test_vmagent(peer, work)
-    print(f"{passed} passed, {len(failures)} failed")
-    return 1 if failures else 0
+    return verdict()
 
 
 if __name__ == "__main__":

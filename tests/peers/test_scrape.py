@@ -17,6 +17,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from checks import check, verdict  # noqa: E402
 import fleets  # noqa: E402
 from fleetsim import compare  # noqa: E402
 from fleetsim.generate import build_world  # noqa: E402
@@ -30,18 +31,6 @@ DAYS = 0.25
 # What strikes together: answers that are no good, and good ones with lines that are not.
 FAULTS = (("whole", (), 2), ("mixed", ("slow", "truncate"), 1), ("gaps", ("http500",), 1),
           ("mig", ("badutf8", "hugelabel", "duplicate"), 1))
-failures = []
-passed = 0
-
-
-def check(name, ok, detail=""):
-    global passed
-    if ok:
-        passed += 1
-        print(f"ok    {name}")
-    else:
-        failures.append(name)
-        print(f"FAIL  {name}\n{detail}")
 
 
 def write_targets(path, world, address):
@@ -73,7 +62,7 @@ def play(peer, work, scenario, faults, hours):
         time.sleep(0.1)
     process.send_signal(signal.SIGTERM)
     said = process.stdout.read()
-    check(f"{scenario} {'+'.join(faults) or 'without faults'}: the scraper ends cleanly", process.wait(20) == 0)
+    check(f"{scenario} {'+'.join(faults) or 'without faults'}: the scraper ends cleanly", process.wait(60) == 0)
     server.shutdown()
     server.server_close()
     return said, first, first + hours * 3600_000
@@ -143,8 +132,7 @@ def main():
     peer = os.path.join(os.path.dirname(os.path.realpath(binary)), "ingest_peer")
     for scenario, faults, hours in FAULTS:
         test(binary, peer, scenario, faults, hours)
-    print(f"{passed} passed, {len(failures)} failed")
-    return 1 if failures else 0
+    return verdict()
 
 
 if __name__ == "__main__":

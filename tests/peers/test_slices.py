@@ -11,23 +11,12 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from checks import check, verdict  # noqa: E402
 import fleets  # noqa: E402
 import servers  # noqa: E402
 from fleetsim.units import parse_time  # noqa: E402
 
 HOUR = 3_600_000
-failures = []
-passed = 0
-
-
-def check(name, ok, detail=""):
-    global passed
-    if ok:
-        passed += 1
-        print(f"ok    {name}")
-    else:
-        failures.append(name)
-        print(f"FAIL  {name}\n{detail}")
 
 
 def keep(path, out, wanted):
@@ -96,5 +85,4 @@ def compare(binary, folder, facts, name, wanted):
 
 if __name__ == "__main__":
     main(sys.argv[1])
-    print(f"{passed} passed, {len(failures)} failed")
-    sys.exit(1 if failures else 0)
+    sys.exit(verdict())

@@ -16,6 +16,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from checks import check, verdict  # noqa: E402
 import fleets  # noqa: E402
 import servers  # noqa: E402
 
@@ -24,18 +25,6 @@ METRICS = ["DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_DEV_POWER_
 MATCHED = "kube_node_status_capacity"
 MATCH = 'resource=~"nvidia_com_.*"'
 LABEL = re.compile(r'([a-zA-Z_:][a-zA-Z0-9_:]*)="((?:[^"\\]|\\.)*)"')
-failures = []
-passed = 0
-
-
-def check(name, ok, detail=""):
-    global passed
-    if ok:
-        passed += 1
-        print(f"ok    {name}")
-    else:
-        failures.append(name)
-        print(f"FAIL  {name} {detail}")
 
 
 def wants():
@@ -126,7 +115,7 @@ def main(binary):
     compare("a file is read whole", binary, "openmetrics", om, first, last, whole)
     compare("a file is cut to the range", binary, "openmetrics", om, *inner, cut)
     with tempfile.TemporaryDirectory() as work:
-        tsdb = os.path.join(folder, "tsdb")
+        tsdb = os.path.join(work, "tsdb")
         servers.load_tsdb(om, tsdb)
         with servers.prometheus(tsdb, work) as url:
             prometheus(binary, url, first, last, whole, inner, cut)
@@ -181,5 +170,4 @@ def stamp(text):
 
 if __name__ == "__main__":
     main(sys.argv[1])
-    print(f"{passed} passed, {len(failures)} failed")
-    sys.exit(1 if failures else 0)
+    sys.exit(verdict())

@@ -17,20 +17,8 @@ import termios
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from checks import PATIENCE_S, check, verdict  # noqa: E402
 import servers  # noqa: E402
-
-failures = []
-passed = 0
-
-
-def check(name, ok, detail=""):
-    global passed
-    if ok:
-        passed += 1
-        print(f"ok    {name}")
-    else:
-        failures.append(name)
-        print(f"FAIL  {name}\n{detail}")
 
 
 class Terminal:
@@ -41,7 +29,7 @@ class Terminal:
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         self.seen = ""
 
-    def read(self, until, seconds=15):
+    def read(self, until, seconds=PATIENCE_S):
         """What came up to a text; all of it so far where it does not come."""
         end, fresh = time.monotonic() + seconds, ""
         while time.monotonic() < end and until not in fresh:
@@ -56,11 +44,12 @@ class Terminal:
     def key(self, text):
         os.write(self.fd, text.encode())
 
-    def ended(self, seconds=10):
+    def ended(self, seconds=PATIENCE_S):
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
+                self.read("\0", 0.2)    # its last words
                 return os.waitstatus_to_exitcode(status)
             self.read("\0", 0.2)
         os.kill(self.pid, signal.SIGKILL)
@@ -83,7 +72,7 @@ def main(binary):
             screen = top.read("HOLDER")
             check("it takes another screen", "\033[?1049h" in screen and "HOLDER" in screen, screen)
             top.key("t")
-            check("t sums by team", "TEAM      GPUS" in top.read("GPUS"))
+            check("t sums by team", "TEAM      GPUS" in top.read("TEAM      GPUS"))
             top.key("s")
             check("s orders anew", "by use" in top.read("by use"))
             top.key("/")
@@ -100,8 +89,7 @@ def main(binary):
             check("a signal gives it back too", status is not None and "\033[?1049l" in top.seen[-2000:], status)
         nobody = subprocess.run([binary, "top", "--server", url], capture_output=True, text=True, check=False)
         check("no server: said, with what to do", nobody.returncode == 1 and "--server" in nobody.stderr, nobody.stderr)
-    print(f"top: {passed} passed, {len(failures)} failed")
-    return 1 if failures else 0
+    return verdict()
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from checks import check, verdict  # noqa: E402
 import fleets  # noqa: E402
 from fleetsim import scenarios  # noqa: E402
 
@@ -119,16 +120,11 @@ def main():
     parser.add_argument("--seeds", default="1")
     arguments = parser.parse_args()
     names = list(EXPECTED) if arguments.scenarios == "all" else arguments.scenarios.split(",")
-    wrong = 0
     for name in names:
         for seed in (int(text) for text in arguments.seeds.split(",")):
             lines = differences(name, recommend(os.path.abspath(arguments.binary), fleet(name, seed)))
-            print(f"{'FAIL' if lines else 'ok  '}  {name} seed {seed}")
-            for line in lines:
-                print(f"      {line}")
-            wrong += bool(lines)
-    print(f"findings: {len(names) * len(arguments.seeds.split(',')) - wrong} passed, {wrong} failed")
-    return 1 if wrong else 0
+            check(f"{name} seed {seed}", not lines, "\n".join(lines))
+    return verdict()
 
 
 if __name__ == "__main__":

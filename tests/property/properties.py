@@ -20,6 +20,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "lib"))
 
+from checks import Failed, attempt, check, verdict  # noqa: E402
 import fleets  # noqa: E402
 import servers  # noqa: E402
 from fleetsim import units  # noqa: E402
@@ -30,10 +31,6 @@ HOURS = 6
 HOUR_KINDS = ("machine", "workload", "namespace")
 STEP_S = 60
 TIMEOUT_S = 300
-
-
-class Failed(Exception):
-    """A property that does not hold."""
 
 
 class Round:
@@ -276,29 +273,17 @@ def main(argv=None):
     wanted = [p for p in PROPERTIES if not options.only or p.__name__ in options.only.split(",")]
     print(f"properties: --seed {options.seed}", flush=True)
     rng = random.Random(options.seed)
-    passed = failed = 0
     for _ in range(options.rounds):
         work = tempfile.mkdtemp(prefix="gputally-property-work-")
         try:
             r = Round(os.path.abspath(options.binary), rng, work, options.scenario)
         except (Failed, subprocess.TimeoutExpired) as error:
-            print(f"FAIL the first export: {error}")
-            failed += 1
+            check("the first export", False, error)
             continue
-        for check in wanted:
-            name = f"{check.__name__} ({r.scenario} seed {r.seed})"
-            begin = time.monotonic()
-            try:
-                check(r)
-            except (Failed, subprocess.TimeoutExpired) as error:
-                failed += 1
-                print(f"FAIL {name}: {error}", flush=True)
-                continue
-            passed += 1
-            print(f"ok   {name} ({time.monotonic() - begin:.1f} s)", flush=True)
+        for holds in wanted:
+            attempt(f"{holds.__name__} ({r.scenario} seed {r.seed})", holds, r)
         shutil.rmtree(work, ignore_errors=True)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    return verdict()
 
 
 if __name__ == "__main__":

@@ -138,11 +138,14 @@ static void the_last_record_is_on_disk_soon_though_none_follows(void **state)
     struct place *place = *state;
     struct timespec pause = {(KUBE_LOG_SYNC_MS + 100) / 1000, 100 * 1000000};
     tell_list(place, T0, 20);
+    time_ms began = clock_monotonic();
     sync_log(place);
     uint64_t before = bytes_of(place);
     tell_namespace(place, KUBE_ACT_OBJECT, T0 + 5, "late");
     kube_log_look(place->log);
-    assert_int_equal(bytes_of(place), before);
+    uint64_t after = bytes_of(place);
+    if (clock_monotonic() - began < KUBE_LOG_SYNC_MS) /* it is not soon for a machine that stands */
+        assert_int_equal(after, before);
     nanosleep(&pause, NULL);
     kube_log_look(place->log);
     assert_true(bytes_of(place) > before);

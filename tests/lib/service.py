@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -13,17 +14,12 @@ import urllib.error
 import urllib.request
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path.insert(0, os.path.join(TESTS, "lib"))
 sys.path.insert(0, TESTS)
 
+from checks import Failed, PATIENCE_S  # noqa: E402
 from fleetsim import units  # noqa: E402
 
-START_S = 30
-END_S = 10
-
-
-class Failed(Exception):
-    """Something that does not hold."""
+END_S = 30   # what it may take on a machine that does ten other things; what it must not wait for takes longer
 
 
 class Service:
@@ -51,7 +47,7 @@ class Service:
 
     def wait(self):
         """Until it answers."""
-        timer = threading.Timer(START_S, self.process.kill)
+        timer = threading.Timer(PATIENCE_S, self.process.kill)
         timer.start()
         line = self.process.stdout.readline().decode()
         timer.cancel()
@@ -66,7 +62,7 @@ class Service:
             file.seek(self.mark)
             return file.read()
 
-    def ask(self, path, headers=None, method="GET", body=None, timeout=20):
+    def ask(self, path, headers=None, method="GET", body=None, timeout=PATIENCE_S):
         """(status, body) of a request."""
         request = urllib.request.Request(self.url + path, headers=headers or {}, method=method, data=body)
         try:
@@ -75,7 +71,7 @@ class Service:
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode(errors="replace")
 
-    def until(self, what, holds, timeout=60):
+    def until(self, what, holds, timeout=PATIENCE_S):
         """Wait for something; the log's end is told where it does not come."""
         end = time.monotonic() + timeout
         while time.monotonic() < end:
@@ -88,26 +84,43 @@ class Service:
         raise Failed(f"{what} did not come in {timeout} s: {self.logged()[-1500:]}")
 
     def ready(self):
-        """(status, {check: why}) of /readyz."""
-        status, text = self.ask("/readyz")
-        return status, text
+        """(status, text) of /readyz."""
+        return self.ask("/readyz")
+
+    def says(self, status, *words):
+        """Until /readyz has this status and these words."""
+        self.until(f"/readyz {status} with {words}", lambda: (told := self.ready())[0] == status and
+                   all(word in told[1] for word in words))
+
+    def metric(self, name):
+        """A metric's value; of several the least."""
+        status, text = self.ask("/metrics")
+        values = [float(value) for value in re.findall(rf"^{name}(?:\{{[^}}]*\}})? (\S+)$", text, re.MULTILINE)]
+        if status != 200 or not values:
+            raise Failed(f"no {name} in /metrics: {status}")
+        return min(values)
+
+    def two_rounds(self):
+        """Until what is there now has been looked at: a round may have begun before."""
+        before = self.metric("gputally_collect_rounds_total")
+        self.until("two more rounds", lambda: self.metric("gputally_collect_rounds_total") >= before + 2)
 
     def send(self, number):
         self.process.send_signal(number)
 
-    def end(self, number=signal.SIGTERM, within=END_S):
-        """(exit status, seconds) of a clean end."""
-        begin = time.monotonic()
+    def end(self, number=signal.SIGTERM):
+        """A clean end, which waits for nothing that is out there."""
         self.process.send_signal(number)
         try:
-            status = self.process.wait(timeout=within)
+            status = self.process.wait(timeout=END_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-            raise Failed(f"it did not end in {within} s: {self.logged()[-1500:]}") from None
+            raise Failed(f"it did not end in {END_S} s: {self.logged()[-1500:]}") from None
         finally:
             self.close()
-        return status, time.monotonic() - begin
+        if status:
+            raise Failed(f"it ended with {status}: {self.logged()[-1500:]}")
 
     def kill(self):
         self.process.kill()
