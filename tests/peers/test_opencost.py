@@ -18,26 +18,16 @@ import urllib.parse
 import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-import servers  # noqa: E402
+from checks import check, verdict  # noqa: E402
+from service import Service, units  # noqa: E402
 
-failures = []
-passed = 0
-
-
-def check(name, ok, detail=""):
-    global passed
-    if ok:
-        passed += 1
-        print(f"ok    {name}")
-    else:
-        failures.append(name)
-        print(f"FAIL  {name}\n      {str(detail)[:1500]}")
+NOW = "2026-11-30T12:30:00Z"    # of the service: what is asked of the last days is of these, whenever it is asked
 
 
 def ask(url, path, **parameters):
     """(status, answer) as JSON."""
     try:
-        with urllib.request.urlopen(f"{url}{path}?{urllib.parse.urlencode(parameters)}", timeout=30) as answer:
+        with urllib.request.urlopen(f"{url}{path}?{urllib.parse.urlencode(parameters)}", timeout=60) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
         return error.code, json.load(error)
@@ -194,15 +184,14 @@ def used(url, report):
 def main(binary):
     with tempfile.TemporaryDirectory() as folder:
         db = os.path.join(folder, "gpu.db")
-        subprocess.run([binary, "demo", "--gpus", "24", "--days", "3", "--step", "5m", "--gap", "15m", "--quiet", "--db", db],
-                       check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([binary, "demo", "--gpus", "24", "--days", "3", "--step", "5m", "--gap", "15m", "--quiet", "--end",
+                        "2026-11-30T12:00:00Z", "--db", db], check=True, stdout=subprocess.DEVNULL)
         for currency in ("USD", "EUR"):
-            port = servers.free_port()
-            url = f"http://127.0.0.1:{port}"
             config = os.path.join(folder, "config.yaml")
             with open(config, "w", encoding="utf-8") as file:
-                file.write(f'currency: {currency}\nserve: {{db: {db}, listen: "127.0.0.1:{port}"}}\n')
-            with servers.started([binary, "serve", "--config", config], f"{url}/healthz", os.path.join(folder, "log")):
+                file.write(f"currency: {currency}\nserve: {{db: {db}}}\n")
+            with Service(binary, ["--config", config], folder, (units.parse_time(NOW), 1)).wait() as service:
+                url = service.url
                 report = ask(url, "/api/v1/report", window="2d", by="namespace")[1]
                 costs = {row["namespace"]: to_nano(row["cost"]) for row in report["rows"]}
                 spent = {True: to_nano(report["totals"]["cost"]), False: sum(costs.values()) - costs[None]}
@@ -210,8 +199,7 @@ def main(binary):
                 if currency == "USD":
                     opencost_page(url, spent)
                     used(url, report)
-    print(f"opencost: {passed} passed, {len(failures)} failed")
-    return 1 if failures else 0
+    return verdict()
 
 
 if __name__ == "__main__":
