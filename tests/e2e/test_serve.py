@@ -185,16 +185,11 @@ class Slow(http.server.BaseHTTPRequestHandler):
 def silent_server():
     """A server that never answers anything."""
     held = threading.Event()
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("Held", (Slow,), {"held": held}))
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        held.set()
-        server.shutdown()
-        server.server_close()
+    with servers.answering(type("Held", (Slow,), {"held": held})) as address:
+        try:
+            yield "http://" + address
+        finally:
+            held.set()
 
 
 def clusters(lab):

@@ -22,7 +22,7 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-TIMEOUT_S = 60
+TIMEOUT_S = 600
 
 
 class Step:

@@ -126,6 +126,23 @@ def victoria_metrics(metrics_om, work):
     shutil.rmtree(data, ignore_errors=True)
 
 
+@contextlib.contextmanager
+def answering(handler, tls=None):
+    """The address of an HTTP server with this handler, a thread a connection, until the block ends."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.handle_error = lambda *_: None   # who asks may hang up
+    if tls:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
 class _Proxy(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     upstream = None   # "127.0.0.1:port"
@@ -167,17 +184,8 @@ class _Proxy(http.server.BaseHTTPRequestHandler):
 @contextlib.contextmanager
 def without_remote_read(url):
     """A proxy in front of a server that answers 404 to remote read, as servers without it do."""
-    handler = type("Proxy", (_Proxy,), {"upstream": url.removeprefix("http://")})
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with answering(type("Proxy", (_Proxy,), {"upstream": url.removeprefix("http://")})) as address:
+        yield "http://" + address
 
 
 if __name__ == "__main__":

@@ -7,9 +7,10 @@ import http.server
 import json
 import re
 import struct
-import threading
 import time
 import urllib.parse
+
+import servers
 
 METRIC = "DCGM_FI_DEV_GPU_UTIL"
 FIRST = 1_772_917_200_000
@@ -328,15 +329,5 @@ def running(tls=None):
     """(URL, state) of the server until the block ends; tls: an ssl.SSLContext."""
     state = {"seen": {}, "agents": set()}
     handler = type("Hostile", (Handler,), {"state": state})
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
-    if tls:
-        server.socket = tls.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"{'https' if tls else 'http'}://127.0.0.1:{server.server_address[1]}", state
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with servers.answering(handler, tls) as address:
+        yield f"{'https' if tls else 'http'}://{address}", state

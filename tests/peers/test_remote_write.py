@@ -15,7 +15,6 @@ import struct
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import urllib.error
 import urllib.parse
@@ -57,15 +56,8 @@ def exporter():
         def log_message(self, *args):
             pass
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with servers.answering(Handler) as address:
+        yield address
 
 
 class Receiver:
@@ -124,16 +116,8 @@ def relay(receiver):
         def log_message(self, *args):
             pass
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/api/v1/write"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with servers.answering(Handler) as address:
+        yield f"http://{address}/api/v1/write"
 
 
 def sender_config(target, write):

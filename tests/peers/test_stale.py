@@ -11,7 +11,6 @@ import json
 import os
 import sys
 import tempfile
-import threading
 import time
 import urllib.parse
 import urllib.request
@@ -40,15 +39,8 @@ def exporter():
         def log_message(self, *args):
             pass
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"127.0.0.1:{server.server_address[1]}", state
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with servers.answering(Handler) as address:
+        yield address, state
 
 
 def scrape_config(work, target):
@@ -62,6 +54,7 @@ def scrape_config(work, target):
 def wait_scraped(url, pod):
     """Until the server has three samples of a pod."""
     query = urllib.parse.urlencode({"query": f'count_over_time({METRIC}{{pod="{pod}"}}[1m]) >= 3'})
+
     def scraped():
         with urllib.request.urlopen(f"{url}/api/v1/query?{query}", timeout=60) as answer:
             return json.load(answer)["data"]["result"]

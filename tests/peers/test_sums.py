@@ -11,7 +11,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import threading
 import urllib.error
 import urllib.request
 
@@ -83,11 +82,8 @@ def compare(binary, tsdb, work, facts):
         check("external labels are of sums too", lines and all(
             line.split(",")[1] == "prod" and line.split(",")[4] != "0" for line in lines), str(lines[:3]))
 
-    with servers.prometheus(tsdb, work) as url:
-        Front.behind = url
-        front = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Front)
-        threading.Thread(target=front.serve_forever, daemon=True).start()
-        refusing = f"http://127.0.0.1:{front.server_port}"
+    with servers.prometheus(tsdb, work) as url, servers.answering(Front) as front:
+        Front.behind, refusing = url, "http://" + front
 
         def export(server, *what):
             return sorted(run(binary, "export", *what, "--prometheus", server, *facts, "--slice", "2h").splitlines())
@@ -104,7 +100,6 @@ def compare(binary, tsdb, work, facts):
         check("it is said once", text.count("unchecked: the server answers no range queries") == 1,
               str(text.count("unchecked")))
         check("and asked once", 0 < Front.refused <= 6, str(Front.refused))
-        front.shutdown()
 
 
 if __name__ == "__main__":

@@ -12,6 +12,9 @@ export const require = createRequire(join(ROOT, "web", "package.json"));
 const { chromium } = require("playwright-core");
 const AXE = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
+/** Far more than anything takes that comes at all, on a machine that does ten other things. */
+export const PATIENCE_MS = 120_000;
+
 const CHROMIUM = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
 
 export let passed = 0, failed = 0;
@@ -58,13 +61,15 @@ export class Lab {
         this.write(name, this.run("report", ...args, "--output", "html"));
         return "file://" + this.path(name);
     }
-    /** The server on a port of its own; its address. */
+    /** The server on a port of its own; its address. Its clock stands shortly after the ledgers of the tests, so that no
+     *  hour turns while it is asked. */
     async serve(...args) {
-        const child = spawn(this.binary, ["serve", "--listen", "127.0.0.1:0", ...args], { cwd: this.folder, stdio: ["ignore", "pipe", "pipe"], env: { PATH: process.env.PATH, TZ: "UTC" } });
+        const child = spawn(this.binary, ["serve", "--listen", "127.0.0.1:0", ...args], { cwd: this.folder, stdio: ["ignore", "pipe", "pipe"],
+            env: { PATH: process.env.PATH, TZ: "UTC", GPUTALLY_TEST_CLOCK: "2026-11-30T00:05:00Z,1" } });
         this.servers.push(child);
         let said = "";
         return await new Promise((done, fail) => {
-            const timer = setTimeout(() => fail(new Error("gputally serve is not ready after 20 s: " + said)), 20_000);
+            const timer = setTimeout(() => fail(new Error("gputally serve is not ready: " + said)), PATIENCE_MS);
             const hear = (bytes) => {
                 said += bytes;
                 const url = /serves at (http:\/\/\S+)/.exec(said)?.[1];
@@ -92,7 +97,7 @@ export class Lab {
         page.on("pageerror", (e) => page.wrong.push("error: " + e.message));
         page.on("console", (m) => (m.type() === "error" || m.type() === "warning") && page.wrong.push(`${m.type()}: ${m.text()}`));
         page.on("request", (r) => !/^(file:|data:|blob:|about:|http:\/\/127\.0\.0\.1[:/])/.test(r.url()) && page.wrong.push("request: " + r.url()));
-        page.setDefaultTimeout(10_000);
+        page.setDefaultTimeout(PATIENCE_MS);
         return page;
     }
     /** Ends the servers. */
@@ -101,7 +106,7 @@ export class Lab {
             if (child.exitCode === null) {
                 const ended = new Promise((done) => child.on("exit", done));
                 child.kill("SIGTERM");
-                await Promise.race([ended, new Promise((done) => setTimeout(done, 5000))]);
+                await Promise.race([ended, new Promise((done) => setTimeout(done, 30_000))]);
                 if (child.exitCode === null) child.kill("SIGKILL");
             }
     }
@@ -127,6 +132,13 @@ export async function open(page, url) {
     if (there === base) await page.evaluate((h) => void (location.hash = h), hash);
     else await page.goto(url);
     await settled(page);
+}
+
+/** What an element says once it has such words, or in the end. */
+export async function said_by(page, selector, words) {
+    const has = ([selector, source, flags]) => new RegExp(source, flags).test(document.querySelector(selector)?.textContent ?? "");
+    await page.waitForFunction(has, [selector, words.source, words.flags]).catch(() => {});
+    return (await texts(page, selector))[0] ?? "";
 }
 
 export async function violations(page) {

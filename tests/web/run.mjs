@@ -7,7 +7,7 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { NAMES, openMetrics, PRICES } from "./hostile.mjs";
 import * as lab from "./lab.mjs";
-import { check, open, overflow, same, settled, test, texts, violations } from "./lab.mjs";
+import { PATIENCE_MS, check, open, overflow, said_by, same, settled, test, texts, violations } from "./lab.mjs";
 
 const binary = resolve(process.argv[2] ?? "build/gputally");
 const shots = process.argv.includes("--shots") ? process.argv[process.argv.indexOf("--shots") + 1] : null;
@@ -354,8 +354,7 @@ async function fleet(url) {
     await open(page, url + "#/fleet");
     const box = await (await page.$(".fleet-scroll")).boundingBox();
     await page.mouse.move(box.x + 500, box.y + 300);
-    await page.waitForTimeout(400);
-    const said = (await texts(page, ".readout"))[0];
+    const said = await said_by(page, ".readout", /(?=.*Use)(?=.*Memory)(?=.*Power)(?=.*GPU ).*An hour.*\$\d/s);
     for (const word of ["Category", "Holder", "Use", "Memory", "Power", "An hour", "GPU "]) check(`the cursor says ${word}`, said.includes(word), said);
     check("with a price", /\$\d/.test(said), said);
     const colours = await page.evaluate(() => {
@@ -394,39 +393,24 @@ async function csv(url, report) {
     await page.context().close();
 }
 
-/** The questions of the page and those that the service answers ahead are the same, letter by letter. Each hour of
- *  the clock makes other questions of them: what was counted across one says nothing, and is counted again. */
+/** The questions of the page and those that the service answers ahead are the same, letter by letter. */
 async function ahead(url) {
     const figure = async (name) => Number(new RegExp(`^${name} (\\S+)`, "m").exec(await (await fetch(url + "metrics")).text())?.[1]);
-    const hour = () => Math.floor(Date.now() / 3600e3);
-    const made = async (least) => {
-        for (let tries = 0; tries < 100 && (await figure("gputally_ahead_answers_total")) < least; tries++)
-            await new Promise((done) => setTimeout(done, 100));
-        return figure("gputally_ahead_answers_total");
-    };
-    const look = async (hash, least) => {
-        const seen = { made: await made(least), asked: [] };
+    const begin = Date.now();
+    while ((await figure("gputally_ahead_answers_total")) < 7 && Date.now() - begin < PATIENCE_MS)
+        await new Promise((done) => setTimeout(done, 100));
+    same("answers made ahead", await figure("gputally_ahead_answers_total"), 7);
+    for (const hash of ["#/overview", "#/overview?window=30d"]) {
         const page = await room.page();
-        page.on("request", (r) => /\/api\/v1\/(report|findings)/.test(r.url()) && seen.asked.push(r.url()));
+        const asked = [];
+        page.on("request", (r) => /\/api\/v1\/(report|findings)/.test(r.url()) && asked.push(r.url()));
         const hits = await figure("gputally_cache_hits_total"), misses = await figure("gputally_cache_misses_total");
         await open(page, url + hash);
-        seen.hits = (await figure("gputally_cache_hits_total")) - hits;
-        seen.misses = (await figure("gputally_cache_misses_total")) - misses;
+        const before = asked.filter((path) => path.includes("%2C")).length; // the time before: of two moments
+        same(`${hash}: a report by team and by day, findings`, asked.length - before, 3);
+        check(`${hash}: kept answers`, (await figure("gputally_cache_hits_total")) - hits >= 3, asked.join(" "));
+        check(`${hash}: others`, (await figure("gputally_cache_misses_total")) - misses <= before, asked.join(" "));
         await page.context().close();
-        return seen;
-    };
-    for (const hash of ["#/overview", "#/overview?window=30d"]) {
-        let began, seen, least = 7;
-        do {
-            began = hour();
-            seen = await look(hash, least);
-            least = seen.made + 7;
-        } while (hour() !== began);
-        check(`${hash}: answers made ahead`, seen.made >= 7, seen.made);
-        const before = seen.asked.filter((path) => path.includes("%2C")).length; // the time before: of two moments
-        same(`${hash}: a report by team and by day, findings`, seen.asked.length - before, 3);
-        check(`${hash}: kept answers`, seen.hits >= 3, seen.asked.join(" "));
-        check(`${hash}: others`, seen.misses <= before, seen.asked.join(" "));
     }
 }
 
@@ -479,13 +463,13 @@ async function states(url) {
     await page.context().close();
 
     const slow = await room.page();
-    await slow.route("**/api/v1/report*", async (route) => {
-        await new Promise((done) => setTimeout(done, 900));
-        await route.continue();
-    });
+    let answer;
+    const held = new Promise((done) => (answer = done));
+    await slow.route("**/api/v1/report*", (route) => held.then(() => route.continue()));
     await slow.goto(url + "#/overview");
     await slow.waitForSelector(".loading");
     check("waiting is said", (await texts(slow, ".loading"))[0].startsWith("Loading"));
+    answer();
     await settled(slow);
     check("and ends", (await texts(slow, ".figures .value")).length === 5);
     await slow.unrouteAll({ behavior: "wait" });
@@ -592,8 +576,8 @@ async function tenThousand(file) {
     }
     const box = await (await page.$(".fleet-scroll")).boundingBox();
     await page.mouse.move(box.x + 600, box.y + box.height - 40);
-    await page.waitForTimeout(100);
-    check("the last node is under the cursor", (await texts(page, ".readout"))[0].includes("gpu-1249"), await texts(page, ".readout"));
+    const said = await said_by(page, ".readout", /gpu-1249/);
+    check("the last node is under the cursor", said.includes("gpu-1249"), said);
     if (shots) await page.screenshot({ path: `${shots}/ten-thousand.png` });
     await open(page, "file://" + room.path("ten-thousand.html") + "#/fleet");
     if (shots) await page.screenshot({ path: `${shots}/ten-thousand-all.png` });
