@@ -499,6 +499,8 @@ static int by_value(const void *a, const void *b)
     return (l > r) - (l < r);
 }
 
+static const char *zone; /* of days */
+
 static void report(struct store *store, const char *what, const char *keys, const char *filter,
                    struct span window)
 {
@@ -509,7 +511,7 @@ static void report(struct store *store, const char *what, const char *keys, cons
     char cost[MONEY_TEXT_MAX];
     uint64_t gpus = 0;
     for (int i = 0; i < ROUNDS; i++) {
-        struct query query = {.window = window};
+        struct query query = {.window = window, .tz = zone};
         struct result *result;
         if (*keys)
             must(query_parse_keys(str_of(keys), &query, err));
@@ -541,13 +543,19 @@ static void reports(struct store *store, int days)
 {
     struct span all = {END - days * DAY_MS, END}, month = {END - 30 * DAY_MS, END};
     struct span week = {END - 7 * DAY_MS, END},
-                cut = {END - 7 * DAY_MS - 13 * HOUR_MS, END - 13 * HOUR_MS};
+                cut = {END - 7 * DAY_MS - 13 * HOUR_MS, END - 13 * HOUR_MS},
+                month_cut = {month.from + 11 * HOUR_MS, month.to - 11 * HOUR_MS};
     report(store, "30 d by team", "team", NULL, month);
     report(store, "all days by team", "team", NULL, all);
     report(store, "all days by team, model, namespace", "team,model,namespace", NULL, all);
     report(store, "all days by team and day", "team,day", NULL, all);
     report(store, "all days by category", "category", NULL, all);
     report(store, "7 d by team, days cut at 11:00", "team", NULL, cut);
+    report(store, "30 d by team, first and last day cut", "team", NULL, month_cut);
+    report(store, "30 d by hour", "hour", NULL, month);
+    zone = "Europe/Berlin";
+    report(store, "30 d by day of Berlin", "day", NULL, month);
+    zone = NULL;
     report(store, "7 d by node", "node", NULL, week);
     report(store, "7 d by pod", "pod", NULL, week);
     report(store, "7 d by GPU", "gpu", NULL, week);
@@ -636,6 +644,7 @@ static void disk(const struct options *options)
                        "SELECT 'of days in progress', sum(length(data)) FROM segment UNION ALL "
                        "SELECT 'roll-up sums', sum(length(sums)) FROM day UNION ALL "
                        "SELECT 'roll-up nodes', sum(length(nodes)) FROM day UNION ALL "
+                       "SELECT 'sums of hours', sum(length(data)) FROM hour_sums UNION ALL "
                        "SELECT 'names', sum(length(text)) FROM name",
                        -1, &get, NULL);
     while (sqlite3_step(get) == SQLITE_ROW)

@@ -122,9 +122,9 @@ static enum scan_detail detail_of_key(const struct run *run, enum key key)
 {
     switch (key) {
     case KEY_HOUR:
-        return SCAN_ROWS;
+        return SCAN_HOURS;
     case KEY_DAY: /* a UTC day is a day of the store; another zone's is not */
-        return zone_is_utc(run->keys.zone) ? SCAN_TEAMS : SCAN_ROWS;
+        return zone_is_utc(run->keys.zone) ? SCAN_TEAMS : SCAN_HOURS;
     case KEY_NODE:
     case KEY_GPU:
     case KEY_INSTANCE:
@@ -156,10 +156,8 @@ static enum key key_of(const struct query *query, size_t i)
 static enum scan_detail detail_of(const struct run *run, const struct query *query)
 {
     enum scan_detail detail = SCAN_TEAMS;
-    for (size_t i = 0; i < keys_n(query); i++) {
-        enum scan_detail asked = detail_of_key(run, key_of(query, i));
-        detail = asked > detail ? asked : detail;
-    }
+    for (size_t i = 0; i < keys_n(query); i++)
+        detail |= detail_of_key(run, key_of(query, i));
     return detail;
 }
 

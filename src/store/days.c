@@ -4,7 +4,7 @@
  * made from the blocks again at commit. A slice spans two days at most, so two are kept. */
 #include <stdlib.h>
 
-#include "store/rollup.h"
+#include "store/hour_sums.h"
 
 static enum err drop_day(struct store *store, int64_t day, struct error *err)
 {
@@ -12,13 +12,14 @@ static enum err drop_day(struct store *store, int64_t day, struct error *err)
     if (!drop)
         return ERR_STORE;
     sqlite3_bind_int64(drop, 1, day);
-    return db_run(store, drop, "dropping a day", err);
+    enum err code = db_run(store, drop, "dropping a day", err);
+    return code ? code : hour_sums_drop(store, day, err);
 }
 
 static enum err put_day(struct store *store, struct rollup *rollup, struct error *err)
 {
     struct strbuf sums = {0}, nodes = {0};
-    enum err code = rollup_pack_sums(store, rollup, &sums, err);
+    enum err code = rollup_pack_sums(store, &rollup->sums, &sums, err);
     if (!code)
         code = rollup_pack_nodes(store, rollup, &nodes, err);
     sqlite3_stmt *put = code ? NULL : db_statement(store, STATEMENT_DAY_PUT, err);
@@ -35,7 +36,7 @@ static enum err put_day(struct store *store, struct rollup *rollup, struct error
     }
     strbuf_release(&sums);
     strbuf_release(&nodes);
-    return code;
+    return code ? code : hour_sums_put(store, rollup, err);
 }
 
 static struct rollup *slot_of(struct store *store, int64_t day)
@@ -77,7 +78,7 @@ enum err day_added(struct store *store, int64_t day, uint32_t place, bool first,
         enum err code = first ? is_known(store, day, &known, err) : ERR_OK;
         if (code || known)
             return code;
-        rollup_clear(rollup, day);
+        rollup_clear(rollup, day, hour_sums_wanted(store));
         rollup->whole = true;
     }
     rollup_add(rollup, store->names, store->packing, place, UINT32_MAX);
@@ -112,11 +113,36 @@ enum err day_write(struct store *store, int64_t day, struct error *err)
 {
     struct rollup *rollup = slot_of(store, day);
     if (!rollup->whole || rollup->day != day) {
-        rollup_clear(rollup, day);
+        rollup_clear(rollup, day, hour_sums_wanted(store));
         enum err code = rollup_add_blocks(store, rollup, err);
         if (code)
             return code;
         rollup->whole = true;
     }
     return rollup->hours ? put_day(store, rollup, err) : drop_day(store, day, err);
+}
+
+static enum err add_hour_sums(struct store *store, int64_t day, struct error *err)
+{
+    bool has;
+    enum err code = hour_sums_are_there(store, day, &has, err);
+    if (code || has)
+        return code;
+    code = store_begin(store, err);
+    if (!code)
+        code = day_write(store, day, err);
+    if (!code)
+        return store_commit(store, NULL, err);
+    store_rollback(store);
+    return code;
+}
+
+void days_add_hour_sums(struct store *store)
+{
+    struct day *days = NULL;
+    size_t n = 0;
+    if (store_days(store, (struct span){TIME_MIN, TIME_MAX}, &days, &n, NULL) == ERR_OK)
+        for (size_t i = 0; i < n; i++)
+            add_hour_sums(store, days[i].day, NULL);
+    free(days);
 }

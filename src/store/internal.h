@@ -35,6 +35,10 @@
                "VALUES(?1, ?2, ?3, ?4, ?5)")                                                       \
     X(DAY_KNOWN, "SELECT 1 FROM day WHERE day = ?1")                                               \
     X(DAY_DROP, "DELETE FROM day WHERE day = ?1")                                                  \
+    X(HOUR_SUMS, "SELECT key, data FROM hour_sums WHERE key >= ?1 AND key < ?2 ORDER BY key")      \
+    X(HOUR_SUMS_PUT, "INSERT INTO hour_sums(key, data) VALUES(?1, ?2) ON CONFLICT(key) "           \
+                     "DO UPDATE SET data = excluded.data WHERE data <> excluded.data")             \
+    X(HOUR_SUMS_DROP, "DELETE FROM hour_sums WHERE key >= ?1 AND key < ?2")                        \
     X(FIRST_DAY, "SELECT day, hours FROM day ORDER BY day LIMIT 1")                                \
     X(LAST_DAY, "SELECT day, hours FROM day ORDER BY day DESC LIMIT 1")                            \
     X(GPU_HOURS, "SELECT key, data FROM gpu_hours WHERE key >= ?1 AND key < ?2 ORDER BY key")      \
@@ -133,6 +137,8 @@ struct store {
     struct block *packing, *reading; /* room for blocks, block.h */
     struct row_batch merged;         /* room for a node's day */
     struct rollup *rollups[2];       /* of even and of odd days, see days.c */
+    /* Sums of hours are kept of days that have at least so many rows for each; 0: of none. */
+    uint32_t rows_a_sum;
     bool in_memory;
     bool writing;
     int reading_depth;       /* of store_read_begin */
@@ -227,6 +233,9 @@ void day_changed(struct store *store, int64_t day); /* anything else happened to
 void days_forget(struct store *store);              /* what is known of any day */
 void days_release(struct store *store);
 enum err day_write(struct store *store, int64_t day, struct error *err);
+/* hour_sums.c made anew for each day that has none; a transaction of its own a day. Days whose
+ * blocks cannot be read stay as they are. */
+void days_add_hour_sums(struct store *store);
 
 struct day {
     int64_t day;

@@ -109,6 +109,7 @@ enum err store_vacuum(const char *path, int64_t *ret_before, int64_t *ret_after,
     int64_t before = bytes_of(path);
     enum err code = store_open(path, STORE_WRITE, names, &store, err);
     if (!code) {
+        days_add_hour_sums(store); /* of days that were written before there were any */
         int rc =
             sqlite3_exec(store->db, "VACUUM; PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL);
         if (rc)

@@ -9,8 +9,9 @@
  * copy is verified before it gets its name; `to` must not be there yet (ERR_USAGE). */
 enum err store_backup(const char *path, const char *to, struct error *err);
 
-/* Write the file anew without the room that deleted hours left. Needs the lock, and room for a
- * second copy. Sizes in bytes. */
+/* Write the file anew without the room that deleted hours left; days that were written before there
+ * were sums of hours (hour_sums.h) get them. Needs the lock, and room for a second copy. Sizes in
+ * bytes. */
 enum err store_vacuum(const char *path, int64_t *ret_before, int64_t *ret_after, struct error *err);
 
 /* Hours that repair could not keep: of a node, or (node NULL) of the day without knowing whose. */

@@ -12,6 +12,7 @@
  *   load_hours what hosts, workloads and namespaces did in a UTC day (load_hours.c), by kind; of
  *             workloads and namespaces the place is their cluster's, the one without a node
  *   day       roll-ups of a UTC day (rollup.c): sums by team and the like, and what its nodes cost
+ *   hour_sums the same of each hour (hour_sums.c), of days that have many rows
  *   note      what sources had to say about hours of a book
  *   progress  how far each set of sources is booked, and what its next run needs to know */
 #include "store/internal.h"
@@ -44,6 +45,7 @@ static const char *const steps[] = {
     "DROP TABLE old_note;",
     ("CREATE TABLE load_hours(kind INTEGER NOT NULL, day INTEGER NOT NULL, place INTEGER NOT NULL,"
      "  data BLOB NOT NULL, PRIMARY KEY(kind, day, place)) STRICT, WITHOUT ROWID;"),
+    "CREATE TABLE hour_sums(key INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;",
 };
 #define VERSION (int)(sizeof steps / sizeof *steps)
 

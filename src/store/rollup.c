@@ -2,23 +2,41 @@
 
 #include <stdlib.h>
 
-void rollup_clear(struct rollup *rollup, int64_t day)
+static void drop_hours(struct rollup *rollup)
+{
+    for (int h = 0; rollup->of_hours && h < 24; h++)
+        free(rollup->of_hours[h].items);
+    free(rollup->of_hours);
+    rollup->of_hours = NULL;
+}
+
+void rollup_clear(struct rollup *rollup, int64_t day, bool by_hour)
 {
     rollup->day = day;
-    rollup->sums_n = rollup->nodes_n = rollup->devices_n = 0;
+    rollup->sums.n = rollup->nodes_n = rollup->devices_n = 0;
+    rollup->hour_sums_n = rollup->hours_of_n = 0;
     rollup->hours = 0;
+    rollup->unwritten = 0xffffff;
     rollup->whole = false;
     rollup->rows_n = 0;
     if (rollup->table)
         memset(rollup->table, 0, (rollup->mask + 1) * sizeof *rollup->table);
+    if (!by_hour)
+        drop_hours(rollup);
+    else if (!rollup->of_hours)
+        rollup->of_hours = mem_zalloc(24, sizeof *rollup->of_hours);
+    for (int h = 0; rollup->of_hours && h < 24; h++)
+        rollup->of_hours[h].n = 0;
 }
 
 void rollup_release(struct rollup *rollup)
 {
-    free(rollup->sums);
+    drop_hours(rollup);
+    free(rollup->sums.items);
+    free(rollup->table);
+    free(rollup->hours_of);
     free(rollup->nodes);
     free(rollup->devices);
-    free(rollup->table);
     *rollup = (struct rollup){0};
 }
 
@@ -42,26 +60,58 @@ static size_t slot_of(const struct rollup *rollup, const struct rollup_sum *sum)
         hash ^= hash >> 29;
     }
     size_t at = hash & rollup->mask;
-    while (rollup->table[at] && !same_sum(&rollup->sums[rollup->table[at] - 1], sum))
+    while (rollup->table[at] && !same_sum(&rollup->sums.items[rollup->table[at] - 1], sum))
         at = (at + 1) & rollup->mask;
     return at;
 }
 
-static struct rollup_sum *find_sum(struct rollup *rollup, const struct rollup_sum *wanted)
+/* Its number. */
+static size_t find_sum(struct rollup *rollup, const struct rollup_sum *wanted)
 {
-    if (rollup->sums_n * 2 >= rollup->mask) {
+    struct rollup_sums *sums = &rollup->sums;
+    if (sums->n * 2 >= rollup->mask) {
         free(rollup->table);
         rollup->mask = rollup->mask ? rollup->mask * 2 + 1 : 255;
         rollup->table = mem_zalloc(rollup->mask + 1, sizeof *rollup->table);
-        for (size_t i = 0; i < rollup->sums_n; i++)
-            rollup->table[slot_of(rollup, &rollup->sums[i])] = (uint32_t)i + 1;
+        for (size_t i = 0; i < sums->n; i++)
+            rollup->table[slot_of(rollup, &sums->items[i])] = (uint32_t)i + 1;
     }
     size_t at = slot_of(rollup, wanted);
     if (!rollup->table[at]) {
-        mem_push(rollup->sums, rollup->sums_n, rollup->sums_room, *wanted);
-        rollup->table[at] = (uint32_t)rollup->sums_n;
+        mem_push(sums->items, sums->n, sums->room, *wanted);
+        rollup->table[at] = (uint32_t)sums->n;
     }
-    return &rollup->sums[rollup->table[at] - 1];
+    return rollup->table[at] - 1;
+}
+
+/* The sum of an hour that is part of a day's sum. */
+static struct rollup_sum *sum_of_hour(struct rollup *rollup, size_t sum, int hour)
+{
+    static const struct rollup_hours_of none;
+    struct rollup_sums *sums = &rollup->of_hours[hour];
+    while (rollup->hours_of_n <= sum)
+        mem_push(rollup->hours_of, rollup->hours_of_n, rollup->hours_of_room, none);
+    uint32_t *at = &rollup->hours_of[sum].at[hour];
+    if (!*at) {
+        struct rollup_sum first = {.key = rollup->sums.items[sum].key,
+                                   .facts = rollup->sums.items[sum].facts};
+        mem_push(sums->items, sums->n, sums->room, first);
+        *at = (uint32_t)sums->n;
+        rollup->hour_sums_n++;
+    }
+    return &sums->items[*at - 1];
+}
+
+/* Rows [from, to) of a series, to a sum of the day and to those of its hours. */
+static void add_rows(struct rollup *rollup, const struct block *block, size_t s, size_t from,
+                     size_t to, size_t sum)
+{
+    rollup->rows_n += to - from;
+    block_sum(block, s, from, to, &rollup->sums.items[sum].figures);
+    for (size_t i = from; i < to && rollup->of_hours; i++)
+        block_sum(block, s, i, i + 1, &sum_of_hour(rollup, sum, block->hours[i])->figures);
+    if (rollup->hour_sums_n > ROLLUP_HOUR_SUMS_MAX)
+        drop_hours(rollup);
 }
 
 /* Job of Job/name */
@@ -82,6 +132,7 @@ void rollup_add(struct rollup *rollup, struct names *names, const struct block *
         if (!bits)
             continue;
         rollup->hours |= bits;
+        rollup->unwritten |= bits;
         struct rollup_sum wanted;
         memset(&wanted, 0, sizeof wanted);
         wanted.key.hour = block->day * DAY_MS;
@@ -92,8 +143,7 @@ void rollup_add(struct rollup *rollup, struct names *names, const struct block *
         wanted.facts.workload = kind_of(names, series->facts.workload);
         size_t from, to;
         block_rows_of(block, s, hours, &from, &to);
-        rollup->rows_n += to - from;
-        block_sum(block, s, from, to, &find_sum(rollup, &wanted)->figures);
+        add_rows(rollup, block, s, from, to, find_sum(rollup, &wanted));
     }
     rollup_add_nodes(rollup, block, place, hours);
 }
@@ -112,7 +162,8 @@ void rollup_add_nodes(struct rollup *rollup, const struct block *block, uint32_t
     size_t first_node = rollup->nodes_n, first_device = rollup->devices_n;
     for (size_t i = 0; i < block->node_hours_n; i++) {
         const struct node_hour *hour = &block->node_hours[i];
-        uint32_t bit = 1u << ((hour->hour - block->day * DAY_MS) / HOUR_MS);
+        int h = (int)((hour->hour - block->day * DAY_MS) / HOUR_MS);
+        uint32_t bit = 1u << h;
         if (!(bit & hours))
             continue;
         rollup->hours |= bit;
@@ -128,16 +179,20 @@ void rollup_add_nodes(struct rollup *rollup, const struct block *block, uint32_t
                                                  .capacity = hour->capacity}};
             mem_push(rollup->nodes, rollup->nodes_n, rollup->nodes_room, node);
         }
-        rollup->nodes[at].hours++;
-        sum_add(&rollup->nodes[at].booked, hour->booked);
+        rollup->nodes[at].hours |= bit;
+        sum_add(&rollup->nodes[at].booked[h], hour->booked);
     }
     /* Series are in order of their device. */
     for (size_t s = 0; s < block->series_n && rollup->nodes_n > first_node; s++) {
-        struct rollup_device device = {place, block->series[s].key.device};
-        if (block->series[s].hours & hours &&
-            (rollup->devices_n == first_device ||
-             rollup->devices[rollup->devices_n - 1].name != device.name))
+        struct rollup_device device = {place, block->series[s].key.device,
+                                       block->series[s].hours & hours};
+        if (!device.hours)
+            continue;
+        if (rollup->devices_n == first_device ||
+            rollup->devices[rollup->devices_n - 1].name != device.name)
             mem_push(rollup->devices, rollup->devices_n, rollup->devices_room, device);
+        else
+            rollup->devices[rollup->devices_n - 1].hours |= device.hours;
     }
 }
 

@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
+#include "store/hour_sums.h"
 #include "store/lens.h"
-#include "store/rollup.h"
 #include "store/unpack.h"
 
 #define ALL_HOURS 0xffffffu
@@ -30,7 +30,7 @@ static void parts_of_series(const struct scan *scan, const struct block *block, 
     struct part own, *part = &own;
     size_t from, to;
     block_rows_of(block, s, hours, &from, &to);
-    size_t step = scan->detail == SCAN_ROWS ? 1 : to - from;
+    size_t step = scan->detail & SCAN_HOURS ? 1 : to - from;
     for (size_t i = from; i < to; i += step) {
         if (ret) {
             mem_reserve(ret->parts, ret->n, ret->room, 1);
@@ -67,10 +67,11 @@ static void hand_over_nodes(const struct of_day *of, const struct said *said)
         struct scan_node each = {
             .key = {.hour = of->day.day * DAY_MS, .cluster = place->cluster, .node = place->node},
             .facts = node->facts,
-            .hours = node->hours,
-            .booked = node->booked,
+            .hours = (uint64_t)__builtin_popcount(node->hours),
             .devices = *of->devices,
             .devices_n = n};
+        for (int h = 0; h < 24; h++)
+            sum_add(&each.booked, node->booked[h]);
         of->scan->node(of->scan->context, &each);
     }
 }
@@ -89,10 +90,10 @@ static enum err hear_block(void *context, void *scratch, const struct unpack_val
     const struct scan *scan = of->scan;
     struct block *block = scratch;
     struct said *said = room;
-    bool kinds = scan->texts == SCAN_TEXTS_KINDS || scan->detail == SCAN_TEAMS;
+    bool kinds = scan->texts == SCAN_TEXTS_KINDS || !(scan->detail & SCAN_SERIES);
     uint32_t id = cell_place(value->keys[0]);
     said->n = 0;
-    rollup_clear(&said->nodes, of->day.day);
+    rollup_clear(&said->nodes, of->day.day, false);
     if (!((uint32_t)value->keys[1] & of->day.hours))
         return ERR_OK;
     if (!places_get(of->store, id, &said->place))
@@ -174,7 +175,7 @@ static enum err scan_places(const struct of_day *of, uint32_t from, uint32_t to,
         return ERR_STORE;
     sqlite3_bind_int64(unpacking.rows, 1, cell_key(of->day.day, from, 0));
     sqlite3_bind_int64(unpacking.rows, 2, cell_key(of->day.day, to, 0));
-    if (of->scan->detail == SCAN_ROWS || to - from == 1)
+    if (of->scan->detail & SCAN_HOURS || to - from == 1)
         return scan_in_turn(&places, unpacking.rows, err);
     return unpack_all(&unpacking, err);
 }
@@ -203,23 +204,32 @@ static enum err scan_rollup(const struct of_day *of, bool sums, struct error *er
                     : rc == SQLITE_DONE ? db_corrupt(store, "a day is missing", err)
                                         : db_fail(store, rc, "reading a day", err);
     if (!code && sums)
-        code = rollup_scan_sums(store, of->day.day, db_text(get, 0), of->scan, err);
+        code = rollup_scan_sums(store, of->day.day * DAY_MS, db_text(get, 0), of->scan, err);
     if (!code)
         code = rollup_scan_nodes(store, of->day.day, db_text(get, 1), of->scan, err);
     sqlite3_reset(get);
     return code;
 }
 
+static enum err scan_hours(const struct of_day *of, struct error *err)
+{
+    bool found;
+    enum err code = hour_sums_scan(of->store, of->day.day, of->day.hours, of->scan, &found, err);
+    return code || found ? code : scan_blocks(of, true, err);
+}
+
 static enum err scan_day(struct of_day *of, struct error *err)
 {
     uint32_t window = hours_in_day(of->scan->hours, of->day.day);
+    enum scan_detail detail = of->scan->detail;
     bool whole = (of->day.hours & ~window) == 0;
     of->day.hours &= window;
+    if (!(detail & SCAN_SERIES) && (!whole || detail == SCAN_HOURS))
+        return scan_hours(of, err);
     if (!whole)
         return scan_blocks(of, true, err);
-    bool sums = of->scan->detail == SCAN_TEAMS;
-    enum err code = scan_rollup(of, sums, err);
-    return code || sums ? code : scan_blocks(of, false, err);
+    enum err code = scan_rollup(of, detail == SCAN_TEAMS, err);
+    return code || detail == SCAN_TEAMS ? code : scan_blocks(of, false, err);
 }
 
 static void widen(struct span *recorded, const struct day *day)

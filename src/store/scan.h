@@ -1,22 +1,24 @@
 /* Reading for reports: sums of rows, from whatever is the least work.
  *
  * A scan hands over parts: sums of rows that agree in what was asked for. Whole UTC days come from
- * the day's roll-up where its fields are enough; else, and for days that the window cuts, blocks
- * are opened, and their series summed up. */
+ * the day's roll-up where its fields are enough, hours and days that the window cuts from sums of
+ * hours where the day has them; else blocks are opened, and their series summed up. */
 #ifndef GPUTALLY_STORE_SCAN_H
 #define GPUTALLY_STORE_SCAN_H
 
 #include "store/figures.h"
 #include "store/store.h"
 
-/* Which fields of key and facts tell parts apart; others may be NAME_NONE or anything. */
+/* Which fields of key and facts tell parts apart; others may be NAME_NONE or anything. Two bits:
+ * what is asked for together is asked for by both. */
 enum scan_detail {
     /* cluster, namespace; model, owner, instance_type, pool, region, cloud, capacity, type;
      * workload: only its kind ("Job"); hour: somewhere in the right UTC day; pod: NAME_NONE or not
      */
-    SCAN_TEAMS,
-    SCAN_SERIES, /* all fields but the hour, which is somewhere in the right UTC day */
-    SCAN_ROWS,   /* each row is a part */
+    SCAN_TEAMS = 0,
+    SCAN_HOURS = 1,  /* the same, and the hour */
+    SCAN_SERIES = 2, /* all fields but the hour, which is somewhere in the right UTC day */
+    SCAN_ROWS = 3,   /* each row is a part */
 };
 /* Pods, their uids and workloads are texts of their days; interning them is half of the work. */
 enum scan_texts {
@@ -43,7 +45,7 @@ struct scan_node {
 struct scan {
     struct span hours;
     enum scan_detail detail;
-    enum scan_texts texts; /* SCAN_TEAMS has only kinds */
+    enum scan_texts texts; /* SCAN_TEAMS and SCAN_HOURS have only kinds */
     void *context;
     void (*part)(void *context, const struct scan_part *part);
     void (*node)(void *context, const struct scan_node *node);

@@ -8,6 +8,7 @@
 #include "store/block.h"
 
 #define SEGMENTS_MAX 6 /* of a node's day; more are put together */
+#define ROWS_A_SUM 32  /* sums of hours take 80 to 200 bytes each, rows 10 to 40 */
 #include "store/internal.h"
 
 enum err store_open(const char *path, enum store_mode mode, struct names *names, struct store **ret,
@@ -18,6 +19,7 @@ enum err store_open(const char *path, enum store_mode mode, struct names *names,
     store->mode = mode;
     store->names = names;
     store->in_memory = strcmp(path, ":memory:") == 0;
+    store->rows_a_sum = store->in_memory ? 0 : ROWS_A_SUM; /* those are asked once or twice */
     store->packing = mem_zalloc(1, sizeof *store->packing);
     store->reading = mem_zalloc(1, sizeof *store->reading);
     enum err code = db_open(store, err);

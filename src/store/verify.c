@@ -1,9 +1,9 @@
 /* Is the database what it should be? SQLite's own check, and ours: every block can be read, what
- * GPUs did too, every roll-up equals its blocks, and the rows of each node and hour add up to what
- * the node cost. */
+ * GPUs did too, every roll-up (of days, and of hours where a day has them) equals its blocks, and
+ * the rows of each node and hour add up to what the node cost. */
 #include <stdlib.h>
 
-#include "store/rollup.h"
+#include "store/hour_sums.h"
 
 static enum err check_pages(struct store *store, struct error *err)
 {
@@ -89,7 +89,7 @@ static enum err check_rollup(struct day_check *check, const struct day *day, str
 {
     struct store *store = check->store;
     struct strbuf sums = {0}, nodes = {0};
-    enum err code = rollup_pack_sums(store, &check->rollup, &sums, err);
+    enum err code = rollup_pack_sums(store, &check->rollup.sums, &sums, err);
     if (!code)
         code = rollup_pack_nodes(store, &check->rollup, &nodes, err);
     sqlite3_stmt *get = code ? NULL : db_statement(store, STATEMENT_DAY_GET, err);
@@ -111,6 +111,19 @@ static enum err check_rollup(struct day_check *check, const struct day *day, str
     return code;
 }
 
+static enum err check_day(struct day_check *check, const struct day *day, struct error *err)
+{
+    bool by_hour;
+    enum err code = hour_sums_are_there(check->store, day->day, &by_hour, err);
+    if (code)
+        return code;
+    rollup_clear(&check->rollup, day->day, by_hour);
+    code = check_blocks(check, err);
+    if (!code)
+        code = check_rollup(check, day, err);
+    return code ? code : hour_sums_verify(check->store, &check->rollup, err);
+}
+
 static bool is_read(void *context, const struct device_hour *hours, size_t n)
 {
     (void)context, (void)hours, (void)n;
@@ -128,12 +141,8 @@ enum err store_verify(struct store *store, struct error *err)
     code = check_pages(store, err);
     if (!code)
         code = store_days(store, (struct span){TIME_MIN, TIME_MAX}, &days, &n, err);
-    for (size_t i = 0; i < n && !code; i++) {
-        rollup_clear(&check.rollup, days[i].day);
-        code = check_blocks(&check, err);
-        if (!code)
-            code = check_rollup(&check, &days[i], err);
-    }
+    for (size_t i = 0; i < n && !code; i++)
+        code = check_day(&check, &days[i], err);
     if (!code)
         code = store_read_device_hours(store, (struct span){TIME_MIN, TIME_MAX}, DEVICE_HOURS_ALL,
                                        is_read, NULL, err);

@@ -37,8 +37,10 @@ static void as_rollup(struct str bytes)
 {
     wide_t sum = 0;
     struct scan scan = {.context = &sum, .part = on_part, .node = on_node};
-    rollup_scan_sums(store, 20000, bytes, &scan, NULL);
+    uint32_t with_sums;
+    rollup_scan_sums(store, 20000 * DAY_MS, bytes, &scan, NULL);
     rollup_scan_nodes(store, 20000, bytes, &scan, NULL);
+    rollup_scan_node_hours(store, 20000, bytes, 0xff, &scan, &with_sums, NULL);
 }
 
 static bool open_all(struct str bytes, struct row_batch *rows)

@@ -10,6 +10,7 @@
 #include "../../lib/random_rows.h"
 #include "query/query.h"
 #include "query/window.h"
+#include "store/internal.h"
 
 #define H0 (INT64_C(1795996800000)) /* 2026-11-30T00:00Z */
 #define USD NANO
@@ -25,14 +26,21 @@ static struct error failure;
 /* cmocka's are of float */
 #define assert_near(a, b) assert_true(fabs((a) - (b)) < 1e-9)
 
-static struct store *store_of(const struct row_batch *batch)
+/* by_hour: with sums of hours. */
+static struct store *store_of_days(const struct row_batch *batch, bool by_hour)
 {
     struct store *store;
     must(store_open(":memory:", STORE_WRITE, batch->names, &store, &failure));
+    store->rows_a_sum = by_hour;
     must(store_begin(store, &failure));
     must(store_append(store, batch, &failure));
     must(store_commit(store, NULL, &failure));
     return store;
+}
+
+static struct store *store_of(const struct row_batch *batch)
+{
+    return store_of_days(batch, false);
 }
 
 static struct result *run(struct store *store, const char *keys, const char *const *filters,
@@ -523,6 +531,47 @@ static void compare_with_loop(const struct result *result, const struct row_batc
     free(expected.groups);
 }
 
+/* The nodes' side: node-hours that the filters on nodes leave, what they cost, and the distinct
+ * nodes; GPUs, where nothing is filtered: those that have rows. */
+static void compare_nodes(const struct result *result, const struct row_batch *batch,
+                          const struct query *query)
+{
+    uint64_t hours = 0, nodes = 0, gpus = 0;
+    money_t price = 0;
+    size_t names_n = 1 + names_put(batch->names, STR("a name after all others"));
+    bool *seen = mem_zalloc(names_n, sizeof *seen); /* names of nodes and GPUs tell clusters too */
+    for (size_t i = 0; i < batch->node_hours_n; i++) {
+        const struct node_hour *hour = &batch->node_hours[i];
+        const struct row row = {
+            .key = {.hour = hour->hour, .cluster = hour->cluster, .node = hour->node},
+            .facts = {.instance_type = hour->instance_type,
+                      .pool = hour->pool,
+                      .region = hour->region,
+                      .cloud = hour->cloud,
+                      .capacity = hour->capacity}};
+        if (hour->hour < query->window.from || hour->hour >= query->window.to ||
+            !fits(batch->names, query, &row, -1, true))
+            continue;
+        hours++;
+        price += hour->booked;
+        nodes += !seen[hour->node];
+        seen[hour->node] = true;
+    }
+    for (size_t i = 0; i < batch->rows_n; i++) {
+        const struct row_key *key = &batch->rows[i].key;
+        if (key->hour < query->window.from || key->hour >= query->window.to)
+            continue;
+        gpus += !seen[key->device];
+        seen[key->device] = true;
+    }
+    free(seen);
+    assert_int_equal(result->node_hours, hours);
+    assert_int_equal(result->price, price);
+    assert_int_equal(result->nodes, nodes);
+    if (!query->filters_n)
+        assert_int_equal(result->gpus, gpus);
+}
+
 /* Alone and beside others that one scan answers. */
 static void any_query_equals_a_loop_over_rows(void **state)
 {
@@ -539,7 +588,7 @@ static void any_query_equals_a_loop_over_rows(void **state)
                     random_node_hour(&dice, &batch, H0 + h * HOUR_MS, cluster,
                                      names_put(batch.names, str_of(text)));
             }
-        struct store *store = store_of(&batch);
+        struct store *store = store_of_days(&batch, round % 2);
         for (int q = 0; q < 60; q++) {
             struct query queries[QUERY_RUN_MAX];
             memset(queries, 0, sizeof queries);
@@ -553,6 +602,7 @@ static void any_query_equals_a_loop_over_rows(void **state)
             must(query_run_beside(store, queries, n, results, &failure));
             for (size_t i = 0; i < n; i++) {
                 compare_with_loop(results[i], &batch, &queries[i]);
+                compare_nodes(results[i], &batch, &queries[i]);
                 result_free(results[i]);
             }
         }

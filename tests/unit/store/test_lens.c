@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "../../lib/unit.h"
+#include "store/hour_sums.h"
 
 #define H0 INT64_C(1795996800000) /* 2026-11-30T00:00Z */
 
@@ -23,6 +24,7 @@ struct lab {
     size_t devices_seen; /* with what they did */
     money_t cost, booked;
     name_t mine;
+    bool by_hour; /* the day has sums of its hours */
 };
 
 static name_t put(struct lab *lab, const char *text)
@@ -95,6 +97,7 @@ static void fill(struct lab *lab)
     mem_push(batch.notes, batch.notes_n, batch.notes_room, note);
     struct store *store;
     must(store_open(lab->path, STORE_WRITE, lab->names, &store, &failure));
+    store->rows_a_sum = lab->by_hour;
     must(store_begin(store, &failure));
     must(store_append(store, &batch, &failure));
     must(store_commit(store, NULL, &failure));
@@ -102,9 +105,10 @@ static void fill(struct lab *lab)
     row_batch_release(&batch);
 }
 
-static int open_lab(void **state)
+static int open_lab_of(void **state, bool by_hour)
 {
     struct lab *lab = mem_zalloc(1, sizeof *lab);
+    lab->by_hour = by_hour;
     lab->names = names_new();
     snprintf(lab->path, sizeof lab->path, "/tmp/gputally-lens-%d.db", (int)getpid());
     unlink(lab->path);
@@ -112,6 +116,16 @@ static int open_lab(void **state)
     must(store_open(lab->path, STORE_READ, lab->names, &lab->store, &failure));
     *state = lab;
     return 0;
+}
+
+static int open_lab(void **state)
+{
+    return open_lab_of(state, false);
+}
+
+static int open_lab_by_hour(void **state)
+{
+    return open_lab_of(state, true);
 }
 
 static int close_lab(void **state)
@@ -332,6 +346,9 @@ static void sums_are_cut_as_rows_are(void **state)
     lab->mine = put(lab, "red");
     struct store_lens lens = {.teams = &lab->mine, .teams_n = 1};
     struct span recorded;
+    bool by_hour;
+    must(hour_sums_are_there(lab->store, H0 / DAY_MS, &by_hour, &failure));
+    assert_int_equal(by_hour, lab->by_hour);
     store_set_lens(lab->store, &lens);
     for (int detail = SCAN_TEAMS; detail <= SCAN_ROWS; detail++)
         for (int cut = 0; cut < 2; cut++) { /* a whole day comes from its roll-up */
@@ -389,6 +406,7 @@ int main(void)
         test(rows_of_some_nodes_are_cut_as_well),
         test(a_namespace_sees_what_is_in_it),
         test(sums_are_cut_as_rows_are),
+        cmocka_unit_test_setup_teardown(sums_are_cut_as_rows_are, open_lab_by_hour, close_lab),
         test(a_lens_of_nobody_sees_nothing),
         test(another_handles_commit_is_noticed_once),
     };
