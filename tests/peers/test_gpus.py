@@ -17,6 +17,7 @@ import urllib.request
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from checks import check, verdict, wait  # noqa: E402
 import servers  # noqa: E402
+from service import Service  # noqa: E402
 
 STEP_S = 30
 HISTORY_S = 5 * 3600
@@ -111,14 +112,11 @@ def main(binary):
         with servers.prometheus(os.path.join(folder, "tsdb"), folder) as prometheus:
             with open(os.path.join(folder, "config.yaml"), "w", encoding="utf-8") as file:
                 file.write(CONFIG % prometheus)
-            port = servers.free_port()
-            url = f"http://127.0.0.1:{port}"
-            command = [binary, "serve", "--config", os.path.join(folder, "config.yaml"), "--db",
-                       os.path.join(folder, "gpu.db"), "--listen", f"127.0.0.1:{port}"]
-            with servers.started(command, f"{url}/healthz", os.path.join(folder, "log")):
-                without_prices(ask(url, "/api/v1/gpus"))
-                figures(booked(url), end, stopped)
-                top(binary, url)
+            command = ["--config", os.path.join(folder, "config.yaml"), "--db", os.path.join(folder, "gpu.db")]
+            with Service(binary, command, folder).wait() as service:
+                without_prices(ask(service.url, "/api/v1/gpus"))
+                figures(booked(service.url), end, stopped)
+                top(binary, service.url)
     return verdict()
 
 

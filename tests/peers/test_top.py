@@ -18,7 +18,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from checks import PATIENCE_S, check, verdict  # noqa: E402
-import servers  # noqa: E402
+from service import Service  # noqa: E402
 
 
 class Terminal:
@@ -59,12 +59,11 @@ class Terminal:
 
 def main(binary):
     with tempfile.TemporaryDirectory() as folder:
-        db, port = os.path.join(folder, "gpu.db"), servers.free_port()
+        db = os.path.join(folder, "gpu.db")
         subprocess.run([binary, "demo", "--gpus", "32", "--days", "1", "--step", "5m", "--gap", "15m", "--quiet", "--db", db],
                        check=True, stdout=subprocess.DEVNULL)
-        url = f"http://127.0.0.1:{port}"
-        command = [binary, "serve", "--db", db, "--listen", f"127.0.0.1:{port}", "--prometheus", "http://127.0.0.1:1"]
-        with servers.started(command, f"{url}/healthz", os.path.join(folder, "log")):
+        with Service(binary, ["--db", db, "--prometheus", "http://127.0.0.1:1"], folder).wait() as service:
+            url = service.url
             once = subprocess.run([binary, "top", "--server", url], capture_output=True, text=True, check=False)
             check("without a terminal it is printed once", once.returncode == 0 and "HOLDER" in once.stdout
                   and "\033" not in once.stdout, once.stdout + once.stderr)
