@@ -31,6 +31,40 @@ test("money is written as the command line writes it", () => {
     assert.equal(format.moneyShort(8000, "USD"), "$8,000");
 });
 
+/** Random, from a seed that is printed; set SEED to run one again. */
+function random(): () => number {
+    let state = Number(process.env.SEED ?? Date.now() % 1e9) >>> 0;
+    console.log(`seed ${state}`);
+    return () => {
+        state = (state + 0x6d2b79f5) >>> 0;
+        let x = Math.imul(state ^ (state >>> 15), state | 1);
+        x ^= x + Math.imul(x ^ (x >>> 7), x | 61);
+        return ((x ^ (x >>> 14)) >>> 0) / 2 ** 32;
+    };
+}
+
+test("numbers are written as Intl writes them", () => {
+    const next = random();
+    const intl = [0, 1, 2, 3, 4].map((n) => new Intl.NumberFormat("en-US", { minimumFractionDigits: n, maximumFractionDigits: n }));
+    const same = (value: number) => intl.forEach((format_, places) => assert.equal(format.digits(value, places), format_.format(value), `${value} to ${places} places`));
+    [0, -0, 0.5, -0.5, 1.5, 2.5, -2.5, 0.05, 1.005, 8.345, 0.99995, 9.5, 99.95, 999.5, 999999.5, 999, 1000, -1000, 1e-7, 4.9e-324, 5e-7, 2 ** 53, 123456789012345680, 9.99e20, 1e21, Infinity, NaN].forEach(same);
+    for (let i = 0; i < 20000; i++) {
+        const size = Math.pow(10, Math.floor(next() * 16) - 5), sign = next() < 0.3 ? -1 : 1;
+        same(sign * next() * size);
+        same((sign * Math.round(next() * size)) / 2000); // halves
+    }
+});
+
+test("times in UTC are written as Intl writes them", () => {
+    const next = random();
+    const intl = new Intl.DateTimeFormat("en-GB", { timeZone: "UTC", year: "numeric", month: "2-digit", day: "2-digit", weekday: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+    for (let i = 0; i < 2000; i++) {
+        const at = Date.parse("1970-01-01") + Math.floor(next() * 4e12);
+        const p = Object.fromEntries(intl.formatToParts(at).map((part) => [part.type, part.value]));
+        assert.equal(`${format.weekday(at, "UTC")} ${format.moment(at, "UTC")}`, `${p.weekday} ${p.year}-${p.month}-${p.day} ${p.hour}:${p.minute}Z`);
+    }
+});
+
 test("little is not none, and nearly all is not all", () => {
     assert.equal(format.percent(0.001), "<1 %");
     assert.equal(format.percent(0), "0 %");
