@@ -2,22 +2,22 @@
 // Node 18 or later (Debian 12's); `node build.mjs --install` also installs the pinned packages first
 // where they are missing.
 //
-//   index.html, app.js, app.css   as the server sends them (the latter two under assets/): no inline
-//                                 script or style
-//   report.html                   one file with both inside, allowed by their hashes, and a mark where
+//   index.html, app.js, app.css,  as the server sends them (all but the first under assets/): no inline
+//   others.js, plot.js            script or style; the last two come later: views that are not the first one, and uPlot
+//   report.html                   one file with all inside, allowed by their hashes, and a mark where
 //                                 the report's data goes
 //   *.gz                          the same, packed; these are embedded
 
 import { createHash } from "node:crypto";
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const out = process.argv.find((a) => a.startsWith("--out="))?.slice(6) ?? join(here, "dist");
-const BUDGET = 100 * 1024; // of the page as it is sent: index.html, app.js and app.css, packed
+const BUDGET = 100 * 1024; // of the page as it is sent: all but report.html, packed
 
 const NOTICE = `/* gputally, Apache-2.0. With preact (MIT, (c) 2015-present Jason Miller) and
  * uPlot (MIT, (c) 2022 Leon Sorokin); the MIT licence: https://opensource.org/license/mit */`;
@@ -74,26 +74,41 @@ const hash = (text) => "'sha256-" + createHash("sha256").update(text).digest("ba
 
 if (process.argv.includes("--install")) install();
 const esbuild = await import("esbuild");
-const built = await esbuild.build({
-    entryPoints: [join(here, "src", "app.tsx")],
-    bundle: true, minify: true, write: false, outdir: out, entryNames: "app",
-    format: "iife", target: ["es2020", "chrome100", "firefox100", "safari15"],
-    jsx: "automatic", jsxImportSource: "preact",
-    charset: "ascii", legalComments: "none", logLevel: "warning",
-    define: { "process.env.NODE_ENV": '"production"' },
-});
-const text = (end) => built.outputFiles.find((f) => f.path.endsWith(end)).text.trim();
-// Inside an element a closing tag would end it. esbuild writes <\/script> in strings by itself.
-const js = NOTICE + "\n" + text(".js") + "\n", css = text(".css") + "\n";
-if (/<\/script|<!--/i.test(js) || /<\/style/i.test(css)) throw new Error("the bundle would end its own element");
+/** The page's scripts and style by name; `more`: in how many files. */
+async function bundle(more) {
+    const built = await esbuild.build({
+        entryPoints: [join(here, "src", "main.ts")],
+        bundle: true, minify: true, write: false, outdir: out, entryNames: "app", chunkNames: "[name]",
+        target: ["es2020", "chrome100", "firefox100", "safari15"],
+        jsx: "automatic", jsxImportSource: "preact",
+        charset: "ascii", legalComments: "none", logLevel: "warning",
+        define: { "process.env.NODE_ENV": '"production"' },
+        ...more,
+    });
+    const texts = Object.fromEntries(built.outputFiles.map((f) => [basename(f.path), f.text.trim() + "\n"]));
+    // Inside an element a closing tag would end it. esbuild writes <\/script> in strings by itself.
+    for (const name in texts)
+        if (/<\/script|<!--|<\/style/i.test(texts[name])) throw new Error(`${name} would end its own element`);
+    return texts;
+}
 
-const index = `<!doctype html><html lang="en"><head>${HEAD}${TITLE}${ICON}<link rel="stylesheet" href="assets/app.css"></head><body><div id="app"></div><noscript>This page needs JavaScript. The same figures: gputally report, or api/v1/report.</noscript><script src="assets/app.js"></script></body></html>\n`;
+const one = await bundle({ format: "iife" });
+const js = NOTICE + "\n" + one["app.js"], css = one["app.css"];
+
+// In parts, the first view in app.js: what views/others.ts shares with it, which is all of it, stands in a chunk that the
+// entry only names. The chunk is app.js.
+const parts = await bundle({ format: "esm", splitting: true });
+if (Object.keys(parts).sort().join() !== "app.css,app.js,chunk.js,others.js,plot.js" || !/^import"\.\/chunk\.js";$/.test(parts["app.js"].trim()))
+    throw new Error(`the page came apart otherwise: ${Object.keys(parts)}`);
+const script = (name) => NOTICE + "\n" + parts[name].replaceAll('"./chunk.js"', '"./app.js"');
+
+const index = `<!doctype html><html lang="en"><head>${HEAD}${TITLE}${ICON}<link rel="stylesheet" href="assets/app.css"><script type="module" async src="assets/app.js"></script></head><body><div id="app"></div><noscript>This page needs JavaScript. The same figures: gputally report, or api/v1/report.</noscript></body></html>\n`;
 const policy = `default-src 'none'; script-src ${hash(js)}; style-src ${hash(css)}; img-src data:; base-uri 'none'; form-action 'none'`;
 const report = `<!doctype html><html lang="en"><head>${HEAD}<meta http-equiv="Content-Security-Policy" content="${policy}">${TITLE}${ICON}<style>${css}</style></head><body><div id="app"></div><noscript>This report needs JavaScript to be shown.</noscript><script type="application/json" id="gputally-data">@@DATA@@</script><script>${js}</script></body></html>\n`;
 
 mkdirSync(out, { recursive: true });
 let sum = 0;
-for (const [name, body] of Object.entries({ "index.html": index, "app.js": js, "app.css": css, "report.html": report })) {
+for (const [name, body] of Object.entries({ "index.html": index, "app.js": script("chunk.js"), "others.js": script("others.js"), "plot.js": script("plot.js"), "app.css": css, "report.html": report })) {
     const bytes = packed(body);
     write(name, body);
     write(name + ".gz", bytes);

@@ -25,6 +25,8 @@
 
 PAGE_FILE(index, "index.html.gz");
 PAGE_FILE(script, "app.js.gz");
+PAGE_FILE(others, "others.js.gz");
+PAGE_FILE(plot, "plot.js.gz");
 PAGE_FILE(style, "app.css.gz");
 PAGE_FILE(report, "report.html.gz");
 
@@ -42,6 +44,8 @@ bool page_file(struct str name, struct page_file *ret)
     } files[] = {
         {"index.html", "text/html; charset=utf-8", page_index, page_index_end},
         {"app.js", "text/javascript; charset=utf-8", page_script, page_script_end},
+        {"others.js", "text/javascript; charset=utf-8", page_others, page_others_end},
+        {"plot.js", "text/javascript; charset=utf-8", page_plot, page_plot_end},
         {"app.css", "text/css; charset=utf-8", page_style, page_style_end},
         {"report.html", "text/html; charset=utf-8", page_report, page_report_end},
     };

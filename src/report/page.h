@@ -9,7 +9,8 @@
 #include "util/str.h"
 
 struct page_file {
-    const char *name; /* "index.html", "app.js", "app.css"; "report.html" is not for a server */
+    const char *name; /* "index.html", "app.js", "others.js", "plot.js", "app.css"; "report.html" is
+                       * not for a server */
     const char *mime; /* "text/html; charset=utf-8" */
     struct str gzip;  /* lives for ever */
     size_t plain_n;   /* unpacked, bytes */

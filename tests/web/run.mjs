@@ -59,6 +59,7 @@ async function all() {
     await test("file: explanations are in it, and what is not has its command", () => explained(file, findings));
     await test("file: --filter narrows every view, and the page says how", () => narrowed(filtered, findings, idle));
     await test("served: what the overview asks first has been answered before", () => ahead(served));
+    await test("served: the first view takes one script and asks once, and the rest of the page comes by itself", () => parts(served));
     await test("served: scripts and styles come from the server only, and windows are asked for", () => windows(served));
     await test("served: the page asks for the token that the server wants", tokens);
     await test("states: empty, failed and slow are said", () => states(served));
@@ -412,6 +413,37 @@ async function ahead(url) {
         check(`${hash}: others`, (await figure("gputally_cache_misses_total")) - misses <= before, asked.join(" "));
         await page.context().close();
     }
+}
+
+/** What the first view does not need is in other files: one is fetched when the browser has nothing to do, the other when
+ *  lines are drawn. */
+async function parts(url) {
+    const page = await room.page();
+    const asked = [];
+    page.on("request", (r) => asked.push(r.url().slice(url.length)));
+    const scripts = () => asked.filter((path) => path.endsWith(".js"));
+    await page.goto(url + "#/overview");
+    await page.waitForSelector(".top-findings");
+    same("before the view is whole", asked.filter((path) => path.startsWith("assets/")).slice(0, 2).sort(), ["assets/app.css", "assets/app.js"]);
+    for (const begin = Date.now(); scripts().length < 2 && Date.now() - begin < PATIENCE_MS; ) await new Promise((done) => setTimeout(done, 100));
+    await settled(page);
+    same("then the other views", scripts(), ["assets/app.js", "assets/others.js"]);
+    const questions = asked.filter((path) => path.startsWith("api/"));
+    same("each question once", questions, [...new Set(questions)]);
+    await open(page, url + "#/node/h100-01");
+    await page.waitForSelector(".uplot canvas");
+    same("and what draws lines", scripts(), ["assets/app.js", "assets/others.js", "assets/plot.js"]);
+    same("nothing went wrong", page.wrong, []);
+    await page.context().close();
+
+    const cut = await room.page();
+    await cut.route("**/others.js", (route) => route.abort());
+    await open(cut, url + "#/overview");
+    await open(cut, url + "#/explore");
+    check("a part that does not come is said", (await texts(cut, ".failed"))[0]?.includes("the server did not send the rest of the page"), await texts(cut, "main"));
+    await open(cut, url + "#/overview");
+    check("and leaves the first view", (await texts(cut, ".figures .value"))[0].startsWith("$"));
+    await cut.context().close();
 }
 
 async function windows(url) {

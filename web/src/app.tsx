@@ -2,32 +2,37 @@
 
 import { render } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { Failure, keepToken, keptToken, Meta, openSource, useAnswer } from "./data";
+import { Failure, keep, keepToken, keptToken, learn, Meta, openSource, useAnswer } from "./data";
 import * as format from "./format";
 import { format as address, link, parse, Route } from "./route";
 import { keyOf, Page, PageContext, question, usePage, zoneOf } from "./ui/context";
+import { whenIdle } from "./ui/drawn";
 import { Patterns } from "./ui/patterns";
 import { Failed, Loading } from "./ui/states";
-import { Detail } from "./views/detail";
-import { Explore } from "./views/explore";
-import { FindingsView } from "./views/findings";
-import { FleetView } from "./views/fleet";
-import { IdleView } from "./views/idle";
-import { Overview } from "./views/overview";
-import { Trust } from "./views/trust";
-import "./style.css";
+import { asked, askedThen, Overview } from "./views/overview";
 
 const source = openSource();
 
-const VIEWS: { id: string; title: string; show: () => preact.JSX.Element }[] = [
-    { id: "overview", title: "Overview", show: Overview },
-    { id: "explore", title: "Explore", show: Explore },
-    { id: "fleet", title: "Fleet", show: FleetView },
-    { id: "findings", title: "Findings", show: FindingsView },
-    { id: "trust", title: "Trust", show: Trust },
+type Others = typeof import("./views/others");
+type Show = keyof Others;
+
+async function others(): Promise<Others> {
+    try {
+        return keep("others", await import("./views/others"));
+    } catch {
+        throw new Failure("the server did not send the rest of the page", "Is gputally serve still running? The page is whole again when it is reloaded.");
+    }
+}
+
+const VIEWS: { id: string; title: string; show?: Show }[] = [
+    { id: "overview", title: "Overview" },
+    { id: "explore", title: "Explore", show: "Explore" },
+    { id: "fleet", title: "Fleet", show: "FleetView" },
+    { id: "findings", title: "Findings", show: "FindingsView" },
+    { id: "trust", title: "Trust", show: "Trust" },
 ];
 /** Views under another's word: the idle scan is one of the findings. */
-const UNDER: Record<string, { of: string; title: string; show: () => preact.JSX.Element }> = { idle: { of: "findings", title: "Idle scan", show: IdleView } };
+const UNDER: Record<string, { of: string; title: string; show: Show }> = { idle: { of: "findings", title: "Idle scan", show: "IdleView" } };
 const PAGES = ["workload", "node", "gpu", "team"];
 
 const WINDOWS = [
@@ -84,6 +89,15 @@ function keptTheme(): Theme {
     }
 }
 
+/** A view out of the page's other file. */
+function Other({ show }: { show: Show }) {
+    const answer = useAnswer("others", others);
+    if (answer.failure) return <Failed failure={answer.failure} what="The view" />;
+    if (!answer.value) return <Loading what="the view" />;
+    const View = answer.value[show];
+    return <View />;
+}
+
 /** What the window is and how much of it is known: the command line's first line. */
 function Subject() {
     const page = usePage();
@@ -108,8 +122,11 @@ function Shell({ meta, route, go, theme, setTheme, shade }: {
     const page = useMemo<Page>(() => ({ source, route, meta, go, theme: shade }), [route, meta, shade]);
     const view = UNDER[route.view] ?? VIEWS.find((v) => v.id === route.view);
     const word = UNDER[route.view]?.of ?? route.view;
-    const Show = view?.show ?? (PAGES.includes(route.view) ? Detail : null);
+    const show = view?.show ?? (PAGES.includes(route.view) ? "Detail" : null);
     const zone = zoneOf(page);
+    const [looked, look] = useState(false);
+    // What the zone here is called takes a browser longer than the first view: it says so when somebody looks.
+    const here = looked || zone === "local" ? format.zoneName("local") : "Local time";
     useEffect(() => {
         const where = view?.title ?? [route.view, ...route.path.slice(-1)].join(" ");
         document.title = `${format.clean(where)} · gputally`;
@@ -130,10 +147,10 @@ function Shell({ meta, route, go, theme, setTheme, shade }: {
                 </nav>
                 <div class="settings">
                     <WindowPicker />
-                    <span class="picker"><select aria-label="Time zone" value={zone} onChange={(e) => go({ tz: e.currentTarget.value === "UTC" ? "" : e.currentTarget.value })}>
+                    <span class="picker"><select aria-label="Time zone" value={zone} onFocus={() => look(true)} onChange={(e) => go({ tz: e.currentTarget.value === "UTC" ? "" : e.currentTarget.value })}>
                             <option value="UTC">UTC</option>
-                            {source.file ? null : <option value="local">{format.zoneName("local")} (here)</option>}
-                            {source.file ? <option value="local">Times here ({format.zoneName("local")})</option> : null}
+                            {source.file ? null : <option value="local">{here} (here)</option>}
+                            {source.file ? <option value="local">Times here ({here})</option> : null}
                             {zone !== "UTC" && zone !== "local" && <option value={zone}>{zone}</option>}
                         </select></span>
                     <span class="picker"><select aria-label="Theme" value={theme} onChange={(e) => setTheme(e.currentTarget.value as Theme)}>
@@ -145,7 +162,7 @@ function Shell({ meta, route, go, theme, setTheme, shade }: {
             </div>
             <Subject /></header>
             <main id="main" tabIndex={-1}>
-                {Show ? <Show key={route.view + "/" + route.path.join("/")} /> : (
+                {route.view === "overview" ? <Overview key={route.path.join("/")} /> : show ? <Other key={route.view + "/" + route.path.join("/")} show={show} /> : (
                     <div class="state empty">
                         <h1>There is no view “{format.clean(route.view)}”.</h1>
                         <p><a href={link(route, { view: "overview" })}>Overview</a></p>
@@ -178,10 +195,13 @@ function Login({ wrong }: { wrong: boolean }) {
     );
 }
 
+const isDark = (theme: Theme, system: boolean) => (theme === "auto" ? system : theme === "dark");
+const systemIsDark = matchMedia("(prefers-color-scheme: dark)");
+
 function App() {
     const [route, setRoute] = useState(() => parse(location.hash));
     const [theme, setTheme] = useState<Theme>(keptTheme);
-    const [systemDark, setSystemDark] = useState(() => matchMedia("(prefers-color-scheme: dark)").matches);
+    const [systemDark, setSystemDark] = useState(systemIsDark.matches);
     const answer = useAnswer("meta", () => source.meta());
     useEffect(() => {
         const moved = () => {
@@ -191,16 +211,15 @@ function App() {
                 return next;
             });
         };
-        const media = matchMedia("(prefers-color-scheme: dark)");
-        const shaded = () => setSystemDark(media.matches);
+        const shaded = () => setSystemDark(systemIsDark.matches);
         addEventListener("hashchange", moved);
-        media.addEventListener("change", shaded);
+        systemIsDark.addEventListener("change", shaded);
         return () => {
             removeEventListener("hashchange", moved);
-            media.removeEventListener("change", shaded);
+            systemIsDark.removeEventListener("change", shaded);
         };
     }, []);
-    const shade = theme === "auto" ? (systemDark ? "dark" : "light") : theme;
+    const shade = isDark(theme, systemDark) ? "dark" : "light";
     document.documentElement.dataset.theme = shade;
     useEffect(() => {
         try {
@@ -220,16 +239,26 @@ function App() {
     return <Shell meta={answer.value} route={route} go={go} theme={theme} setTheme={setTheme} shade={shade} />;
 }
 
-/** What every view asks for first does not wait for the answer before it. */
-function ahead(route: Route): void {
-    const ask = (by: string[], filters: string[]) =>
-        source.report({ window: route.window, tz: format.zoneName(route.tz || "UTC"), by, filters }).catch(() => undefined);
-    if (source.file) return;
-    source.meta().catch(() => undefined);
-    ask(["team"], []);
-    if (route.view === "overview") ask(["day"], route.filters);
+/** What the first view asks does not wait until something is drawn; and what is drawn first waits a moment for it, so that
+ *  it is drawn once. */
+async function begin(route: Route): Promise<void> {
+    document.documentElement.dataset.theme = isDark(keptTheme(), systemIsDark.matches) ? "dark" : "light";
+    const page = { source, route };
+    const first: Promise<unknown>[] = [learn("meta", () => source.meta())];
+    const report = (filters: string[]) => {
+        const q = question(page, ["team"], filters);
+        first.push(learn(keyOf(q), () => source.report(q)));
+    };
+    report([]);
+    if (route.view === "overview") {
+        if (route.filters.length) report(route.filters);
+        asked(page);
+    } else first.push(learn("others", others));
+    await Promise.race([Promise.all(first), new Promise((done) => setTimeout(done, 200))]);
+    render(<App />, document.getElementById("app")!);
+    performance.mark("gputally-started");
+    if (route.view === "overview") requestAnimationFrame(() => askedThen(page));
+    setTimeout(() => whenIdle(() => void learn("others", others)), 1000); // there when the next view is clicked
 }
 
-ahead(parse(location.hash));
-render(<App />, document.getElementById("app")!);
-performance.mark("gputally-started");
+void begin(parse(location.hash));

@@ -167,10 +167,6 @@ class Server implements Source {
         return found;
     }
 
-    forget() {
-        this.kept.clear();
-    }
-
     private path(name: string, q: Question, more: Record<string, string> = {}): string {
         const query = new URLSearchParams();
         if (q.window) query.set("window", q.window);
@@ -313,20 +309,45 @@ export interface Answer<T> {
 
 /** How many questions are open stands on the document, for whoever has to know when a page is whole. */
 let open = 0;
-function asking(more: 1 | -1): void {
+export function asking(more: 1 | -1): void {
     open += more;
     document.documentElement.dataset.asking = String(open);
 }
 
-/** Asks when `key` changes. The last answer stays on the page, marked as old, until the next is there:
- *  a page that blinks at every click cannot be compared with itself. */
-export function useAnswer<T>(key: string, make: () => Promise<T>): Answer<T> {
-    const [answer, set] = useState<Answer<T>>({ value: undefined, failure: undefined, loading: true });
-    const current = useRef("");
+/** Answers that stand in a view's first frame: what was asked before the page was drawn, and what does not change. */
+const known = new Map<string, unknown>();
+export function keep<T>(key: string, value: T): T {
+    known.set(key, value);
+    return value;
+}
+
+/** Asks before something shows it. What fails is asked again by whoever does. */
+export async function learn<T>(key: string, make: () => Promise<T>): Promise<T | undefined> {
+    asking(1);
+    try {
+        return keep(key, await make());
+    } catch {
+        return undefined;
+    } finally {
+        asking(-1);
+    }
+}
+const answerOf = <T>(key: string | null): Answer<T> => ({ value: known.get(key!) as T | undefined, failure: undefined, loading: !known.has(key!) });
+
+/** Asks when `key` changes, and nothing where it is null. The last answer stays on the page, marked as old,
+ *  until the next is there: a page that blinks at every click cannot be compared with itself. */
+export function useAnswer<T>(key: string | null, make: () => Promise<T>): Answer<T> {
+    const [answer, set] = useState(() => answerOf<T>(key));
+    const current = useRef<string | null>(null);
     // Before the frame is painted, not after: what is there already is shown in the same frame, and what
     // hangs on an answer is asked a frame earlier.
     useLayoutEffect(() => {
         current.current = key;
+        if (key === null) return;
+        if (known.has(key)) {
+            set((before) => (before.loading || before.value !== known.get(key) ? answerOf<T>(key) : before));
+            return;
+        }
         asking(1);
         let slow: ReturnType<typeof setTimeout> | undefined = setTimeout(
             () => current.current === key && set((before) => ({ ...before, loading: true })), 120);

@@ -333,7 +333,8 @@ static void nothing_in_the_data_can_end_its_element(void **state)
 static void a_file_of_the_page_unpacks_to_what_it_says(void **state)
 {
     (void)state;
-    static const char *const names[] = {"index.html", "app.js", "app.css", "report.html"};
+    static const char *const names[] = {"index.html", "app.js",  "others.js",
+                                        "plot.js",    "app.css", "report.html"};
     struct page_file file;
     struct error err = {0};
     assert_false(page_file(STR("../etc/passwd"), &file));

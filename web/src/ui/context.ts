@@ -19,10 +19,10 @@ export const PageContext = createContext<Page>(null as unknown as Page);
 export const usePage = () => useContext(PageContext);
 
 /** The zone in which times are shown; days of the figures begin in it too. */
-export const zoneOf = (page: Page) => page.route.tz || "UTC";
+export const zoneOf = (page: Pick<Page, "route">) => page.route.tz || "UTC";
 
 /** A zone that the ledger can count days in: "local" by its name. */
-export const question = (page: Page, by: string[] = [], filters: string[] = page.route.filters): Question => ({
+export const question = (page: Pick<Page, "route">, by: string[] = [], filters: string[] = page.route.filters): Question => ({
     window: page.route.window,
     tz: format.zoneName(zoneOf(page)),
     by,

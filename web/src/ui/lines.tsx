@@ -1,7 +1,8 @@
 // Lines over time (uPlot), in the colours of the page, with their table twin.
 
 import { useEffect, useRef } from "preact/hooks";
-import uPlot from "uplot";
+import type uPlot from "uplot";
+import { keep, useAnswer } from "../data";
 import * as format from "../format";
 import type { Series } from "../picture";
 import { Chart, useWidth } from "./chart";
@@ -41,16 +42,17 @@ export function Lines({ title, t, lines, unit }: { title: string; t: number[]; l
     const zone = zoneOf(page), { currency } = page.meta;
     const [place, width] = useWidth();
     const target = useRef<HTMLDivElement>(null);
+    const Plot = useAnswer("plot", async () => keep("plot", (await import("./plot")).default)).value;
     useEffect(() => {
-        if (!target.current || !width) return;
+        if (!Plot || !target.current || !width) return;
         const style = getComputedStyle(document.documentElement);
         const colour = (name: string) => style.getPropertyValue(name).trim();
         const stroke = (l: Line, i: number) => colour(l.name.startsWith("tensor") ? "--tensor" : l.name.startsWith("SM") ? "--sm" : i ? "--quiet" : "--accent");
         const most = Math.max(0, ...lines.flatMap((l) => l.v.map((v) => v ?? 0)));
         const long = t.length > 50;
-        const plot = new uPlot({
+        const plot = new Plot({
             width, height: 190, padding: [8, 22, 0, 0], cursor: { y: false, points: { size: 6 } }, legend: { show: false },
-            tzDate: (ts) => (zone === "local" ? new Date(ts * 1000) : uPlot.tzDate(new Date(ts * 1000), zone)),
+            tzDate: (ts) => (zone === "local" ? new Date(ts * 1000) : Plot.tzDate(new Date(ts * 1000), zone)),
             scales: { x: { time: true }, y: { range: [0, top(unit, most)] } },
             axes: [
                 { stroke: colour("--quiet"), grid: { show: false }, ticks: { stroke: colour("--line"), size: 4 }, font: "12px system-ui, sans-serif", size: 28,
@@ -60,7 +62,7 @@ export function Lines({ title, t, lines, unit }: { title: string; t: number[]; l
             ],
             series: [{}, ...lines.map((l, i) => ({
                 label: l.name, stroke: stroke(l, i), width: i === 0 || isActivity(l) ? 1.75 : 1, dash: dashOf(l, i), points: { show: false }, spanGaps: false,
-                paths: uPlot.paths.stepped!({ align: 1 }),
+                paths: Plot.paths.stepped!({ align: 1 }),
             }))],
             hooks: {
                 setCursor: [(u) => {
@@ -71,7 +73,7 @@ export function Lines({ title, t, lines, unit }: { title: string; t: number[]; l
             },
         }, [t.map((at) => at / 1000), ...lines.map((l) => l.v)] as uPlot.AlignedData, target.current);
         return () => plot.destroy();
-    }, [t, lines, width, zone, page.theme]);
+    }, [Plot, t, lines, width, zone, page.theme]);
     const columns: Column<number>[] = [
         { id: "time", heading: "Time", text: true, value: (i) => new Date(t[i]).toISOString(), cell: (i) => format.moment(t[i], zone) },
         ...lines.map((l): Column<number> => ({ id: l.name, heading: l.name, value: (i) => l.v[i], cell: (i) => valueText(unit, l.v[i], currency) })),

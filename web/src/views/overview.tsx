@@ -1,12 +1,13 @@
 // The money first: what the window cost, where it went, what changed, who had it, what could be done.
 
 import { byId, CATEGORIES, fullWords } from "../categories";
-import { useAnswer } from "../data";
+import { learn, useAnswer } from "../data";
 import * as format from "../format";
 import { Figures, heldCost, nodeIdle, Report, Row, keyText } from "../model";
 import { filterOf, link } from "../route";
-import { keyOf, question, usePage, zoneOf } from "../ui/context";
+import { keyOf, Page, question, usePage, zoneOf } from "../ui/context";
 import { Days } from "../ui/days";
+import { useDrawn } from "../ui/drawn";
 import { Notes } from "../ui/notes";
 import { Swatch } from "../ui/patterns";
 import { SplitBar } from "../ui/split";
@@ -24,10 +25,17 @@ function Figure({ name, value, children, title }: { name: string; value: string;
     );
 }
 
+/** They are shown when the figures stand. */
+function useFindings() {
+    const page = usePage();
+    const q = question(page);
+    return useAnswer(useDrawn() ? keyOf(q, "findings") : null, () => page.source.findings(q));
+}
+
 function Headline({ report, previous }: { report: Report; previous: Report | null | undefined }) {
     const page = usePage();
     const { totals: f, currency } = report;
-    const findings = useAnswer(keyOf(question(page), "findings"), () => page.source.findings(question(page)));
+    const findings = useFindings();
     const open = findings.value?.findings.filter((x) => !x.exempt && Number(x.month_saving ?? 0) > 0) ?? [];
     const before = previous?.totals.cost;
     const each = (f.gpu_hours ?? 0) > 0 ? (f.cost ?? 0) / f.gpu_hours! : null;
@@ -85,6 +93,7 @@ function ShareBar({ id, value, before, whole }: { id: string | null; value: numb
     );
 }
 
+/** previous: undefined while it is asked for, and its place is kept; null where there is none. */
 function WhereItWent({ report, previous }: { report: Report; previous: Report | null | undefined }) {
     const { totals: f, currency } = report;
     const cost = f.cost ?? 0;
@@ -97,11 +106,11 @@ function WhereItWent({ report, previous }: { report: Report; previous: Report | 
         },
         { id: "cost", heading: "Cost", value: (l) => l.value, cell: (l) => format.money(l.value, currency, format.moneyPlaces(cost)) },
         {
-            id: "part", heading: previous ? "│ the time before" : "Part", text: true, wide: true, value: (l) => l.value,
+            id: "part", heading: previous !== null ? "│ the time before" : "Part", text: true, wide: true, value: (l) => l.value,
             cell: (l) => <ShareBar id={l.sum ? null : l.id} value={l.value} before={l.before} whole={Math.max(...all.map((x) => Math.max(x.value, x.before ?? 0)))} />,
         },
         { id: "share", heading: "Share", value: (l) => (cost > 0 ? l.value / cost : null), cell: (l) => format.share(l.value, cost) },
-        ...(previous ? [{
+        ...(previous !== null ? [{
             id: "change", heading: "Change", title: "against the time before it that is as long",
             value: (l: Line) => (l.before === null ? null : l.value - l.before),
             cell: (l: Line) => l.before === null ? format.UNKNOWN : format.moneyChange(l.value - l.before, currency, format.moneyPlaces(cost)),
@@ -144,8 +153,7 @@ function Owners({ report }: { report: Report }) {
 
 function TopFindings({ currency }: { currency: string }) {
     const page = usePage();
-    const q = question(page, [], []);
-    const answer = useAnswer(keyOf(q, "findings"), () => page.source.findings(q));
+    const answer = useFindings();
     return (
         <section>
             <header class="section-head"><h2>What to do first</h2><div class="tools"><a href={link(page.route, { view: "findings" })}>All findings</a></div></header>
@@ -171,12 +179,41 @@ function TopFindings({ currency }: { currency: string }) {
     );
 }
 
+/** What stands below the first figures is drawn after them. */
+function Below({ report }: { report: Report }) {
+    const page = usePage();
+    const days = question(page, ["day"]);
+    const trend = useAnswer(keyOf(days), () => page.source.report(days));
+    if (!useDrawn()) return <div class="to-come" />;
+    return (
+        <>
+            <Await answer={trend} what="the trend">
+                {(t) => <Days rows={t.rows} currency={report.currency} title="Cost by day" unit="day" window={report.window} />}
+            </Await>
+            <div class="halves">
+                <Owners report={report} />
+                <TopFindings currency={report.currency} />
+            </div>
+        </>
+    );
+}
+
+/** What is asked before the page is drawn, beside the report by team. */
+export function asked(page: Pick<Page, "source" | "route">): void {
+    const days = question(page, ["day"]);
+    void learn(keyOf(days), () => page.source.report(days));
+}
+
+/** And in its first frame: where they are not known yet, finding them keeps a machine busy. */
+export function askedThen(page: Pick<Page, "source" | "route">): void {
+    const q = question(page);
+    void learn(keyOf(q, "findings"), () => page.source.findings(q));
+}
+
 export function Overview() {
     const page = usePage();
-    const unit = "day";
-    const team = question(page, ["team"]), days = question(page, [unit]);
+    const team = question(page, ["team"]);
     const answer = useAnswer(keyOf(team), () => page.source.report(team));
-    const trend = useAnswer(keyOf(days), () => page.source.report(days));
     const report = answer.value;
     const previous = useAnswer(keyOf(team, "previous" + (report ? report.window.from : "")),
         async () => (report ? page.source.previous(team, report) : null));
@@ -194,14 +231,8 @@ export function Overview() {
                     <h1 class="unseen">Overview</h1>
                     <Notes report={value} />
                     <Headline report={value} previous={previous.value} />
-                    <WhereItWent report={value} previous={previous.value} />
-                    <Await answer={trend} what="the trend">
-                        {(t) => <Days rows={t.rows} currency={value.currency} title="Cost by day" unit={unit} window={value.window} />}
-                    </Await>
-                    <div class="halves">
-                        <Owners report={value} />
-                        <TopFindings currency={value.currency} />
-                    </div>
+                    <WhereItWent report={value} previous={previous.failure ? null : previous.value} />
+                    <Below report={value} />
                 </>
             )}
         </Await>
