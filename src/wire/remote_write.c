@@ -192,16 +192,18 @@ static inline const char *quick_series(struct remote_write *request, const char 
     bool several = n >= 2 * SAMPLE_BYTES && is_sample(sample - SAMPLE_BYTES);
     if (!is_sample(sample) || several || request->series_n == REMOTE_WRITE_SERIES_MAX)
         return NULL;
-    struct remote_write_series series = {.labels = {p, n - SAMPLE_BYTES},
-                                         .trusted = true,
-                                         .first = (uint32_t)request->samples_n,
-                                         .n = 1};
-    if (request->secret) /* while the bytes are at hand */
-        series.hash = hash_bytes(series.labels, request->secret);
     double v;
     memcpy(&v, sample + 3, sizeof v);
+    mem_reserve(request->series, request->series_n, request->series_room, 1);
+    /* Field by field where it lies: copied as a whole it would wait for its parts to be written. */
+    struct remote_write_series *series = &request->series[request->series_n++];
+    series->labels = (struct str){p, n - SAMPLE_BYTES};
+    series->scattered = false;
+    series->trusted = true;
+    series->hash = request->secret ? hash_bytes(series->labels, request->secret) : 0;
+    series->first = (uint32_t)request->samples_n;
+    series->n = 1;
     *why = add_sample(request, stamp_of(sample), v);
-    mem_push(request->series, request->series_n, request->series_room, series);
     return p + n;
 }
 
