@@ -106,6 +106,11 @@ void journal_find(struct journal_batch *batch, const struct journal_key *keys, s
  * two same names, over the caps, not UTF-8); *ret_reason says which, nothing is remembered. */
 bool journal_define(struct journal_batch *batch, struct journal_key key, const struct label *labels,
                     size_t n, struct journal_series *ret, const char **ret_reason);
+/* Between these two no other batch that does so names series of the segment: what one request names
+ * gets numbers that follow each other, which packs well and is read apart from others'. Those who
+ * name without do no harm but to that. */
+void journal_naming_begin(struct journal_batch *batch);
+void journal_naming_end(struct journal_batch *batch);
 /* Samples of a series, any order; of UNWANTED ones they are ignored. */
 void journal_add(struct journal_batch *batch, struct journal_series series, const time_ms *t,
                  const double *v, size_t n);

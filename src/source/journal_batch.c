@@ -141,6 +141,16 @@ bool journal_define(struct journal_batch *batch, struct journal_key key, const s
     return true;
 }
 
+void journal_naming_begin(struct journal_batch *batch)
+{
+    pthread_mutex_lock(&batch->segment->naming);
+}
+
+void journal_naming_end(struct journal_batch *batch)
+{
+    pthread_mutex_unlock(&batch->segment->naming);
+}
+
 void journal_add(struct journal_batch *batch, struct journal_series series, const time_ms *t,
                  const double *v, size_t n)
 {

@@ -133,6 +133,21 @@ static void make_room(struct gather *gather, size_t series, size_t samples)
     gather->v = mem_realloc(gather->v, samples, sizeof *gather->v);
 }
 
+/* The samples of scratch, each to the next place of its series. */
+static void scatter(struct gather *gather, uint32_t *place, uint32_t low)
+{
+    const uint32_t *number = gather->scratch.number;
+    const time_ms *from_t = gather->scratch.t;
+    const double *from_v = gather->scratch.v;
+    time_ms *t = gather->t;
+    double *v = gather->v;
+    for (size_t i = 0, n = gather->scratch.n; i < n; i++) {
+        uint32_t at = place[(number[i] >> 1) - low]++;
+        t[at] = from_t[i];
+        v[at] = from_v[i];
+    }
+}
+
 /* Frames in order of coming, of series [low, high]: their samples in order of series. */
 static void sort_group(struct gather *gather, const struct gather_frame *frames, size_t n,
                        uint32_t high)
@@ -150,14 +165,7 @@ static void sort_group(struct gather *gather, const struct gather_frame *frames,
         place[i + 1] += place[i];
     for (size_t f = 0; f < n; f++) {
         read_frame(gather, &frames[f]);
-        const struct frame_samples *from = &gather->scratch;
-        time_ms *t = gather->t;
-        double *v = gather->v;
-        for (size_t i = 0; i < from->n; i++) {
-            uint32_t at = place[(from->number[i] >> 1) - low]++;
-            t[at] = from->t[i];
-            v[at] = from->v[i];
-        }
+        scatter(gather, place, low);
     }
     memmove(place + 1, place, series * sizeof *place);
     place[0] = 0;

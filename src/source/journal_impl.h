@@ -10,8 +10,8 @@
  *     journal_mark.c     what came since
  *     journal_frame.c    bytes; journal_io.c  calls to the disk
  *
- * Locks, in this order: journal->lock, segment->file, segment->names. None is held over an fsync
- * but for the folder's, when a file is made. */
+ * Locks, in this order: segment->naming, journal->lock, segment->file, segment->names. None is held
+ * over an fsync but for the folder's, when a file is made. */
 #ifndef GPUTALLY_SOURCE_JOURNAL_IMPL_H
 #define GPUTALLY_SOURCE_JOURNAL_IMPL_H
 
@@ -70,7 +70,8 @@ struct segment {
     struct segment_holds holds;
     uint64_t damage_told; /* damaged frames of it that are in the stats */
 
-    pthread_mutex_t names; /* what follows */
+    pthread_mutex_t naming; /* of those who name many series at once: journal_naming_begin */
+    pthread_mutex_t names;  /* what follows */
     struct series_table table;
     uint32_t series;       /* named so far */
     struct strbuf pending; /* definitions that are in no frame yet … */

@@ -25,6 +25,7 @@ struct segment *segment_new(struct journal *journal, const struct segment_head *
     snprintf(segment->name, sizeof segment->name, "%016" PRIx64 ".journal", head->number);
     atomic_init(&segment->refs, 1);
     pthread_mutex_init(&segment->file, NULL);
+    pthread_mutex_init(&segment->naming, NULL);
     pthread_mutex_init(&segment->names, NULL);
     pthread_cond_init(&segment->synced_more, NULL);
     return segment;
@@ -45,6 +46,7 @@ void segment_drop(struct segment *segment)
     strbuf_release(&segment->pending);
     free(segment->entries);
     pthread_mutex_destroy(&segment->file);
+    pthread_mutex_destroy(&segment->naming);
     pthread_mutex_destroy(&segment->names);
     pthread_cond_destroy(&segment->synced_more);
     free(segment);

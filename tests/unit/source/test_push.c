@@ -319,6 +319,169 @@ static void other_protocols_are_415(void **state)
     receiver_end(&receiver);
 }
 
+/* ---- several senders at once */
+
+#define SENDERS 4
+#define FIRST_SERIES 1000
+
+struct sender {
+    struct push *push;
+    pthread_barrier_t *begin;
+    struct random random;
+    unsigned nth;
+    /* What was acknowledged. */
+    struct sent {
+        unsigned series;
+        time_ms t;
+    } * sent;
+    size_t n, room;
+};
+
+static void put_number(struct strbuf *message, unsigned series, time_ms t)
+{
+    char uuid[16];
+    snprintf(uuid, sizeof uuid, "%04u", series); /* labels of one length, whichever series */
+    put_gpu(message, uuid, "x", t, lab_value(series, t));
+}
+
+static void run_senders(struct push *push, struct sender senders[SENDERS], void *(*run)(void *))
+{
+    pthread_t threads[SENDERS];
+    pthread_barrier_t begin;
+    struct random random = random_new();
+    pthread_barrier_init(&begin, NULL, SENDERS);
+    for (unsigned i = 0; i < SENDERS; i++) {
+        senders[i] = (struct sender){
+            .push = push, .begin = &begin, .random = {random_next(&random)}, .nth = i};
+        assert_int_equal(pthread_create(&threads[i], NULL, run, &senders[i]), 0);
+    }
+    for (unsigned i = 0; i < SENDERS; i++)
+        pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&begin);
+}
+
+static void *send_first(void *context)
+{
+    struct sender *sender = context;
+    struct strbuf message = {0};
+    for (unsigned i = 0; i < FIRST_SERIES; i++)
+        put_number(&message, sender->nth * FIRST_SERIES + i, LAB_T0);
+    pthread_barrier_wait(sender->begin);
+    assert_int_equal(send(sender->push, &message).status, 204);
+    strbuf_release(&message);
+    return NULL;
+}
+
+struct named {
+    unsigned last, changes;
+};
+
+/* Series of one time are named in order of their numbers. */
+static uint32_t on_named(void *context, const struct label *labels, size_t n)
+{
+    struct named *named = context;
+    unsigned owner =
+        (unsigned)strtoul(labels_get(labels, n, STR("UUID")).p, NULL, 10) / FIRST_SERIES;
+    named->changes += owner != named->last;
+    named->last = owner;
+    return JOURNAL_SKIP;
+}
+
+static void numbers_of_one_request_follow_each_other(void **state)
+{
+    (void)state;
+    struct receiver receiver;
+    struct sender senders[SENDERS];
+    struct named named = {.last = SENDERS};
+    receiver_begin(&receiver, NULL, (struct push_options){0});
+    run_senders(receiver.push, senders, send_first);
+    struct journal_read read = {.kube = {TIME_MIN, TIME_MAX},
+                                .gpu = {TIME_MIN, TIME_MAX},
+                                .sink = {&named, on_named, lab_on_samples}};
+    assert_int_equal(journal_read(receiver.journal, &read, NULL, NULL), ERR_OK);
+    assert_int_equal(named.changes, SENDERS);
+    receiver_end(&receiver);
+}
+
+/* Change what a sender sends a little, as fleets do: two change places, one is gone, one is new. */
+static void change_order(struct random *random, unsigned *order, size_t *n, size_t all)
+{
+    size_t i = (size_t)random_below(random, (int64_t)*n),
+           k = (size_t)random_below(random, (int64_t)all);
+    unsigned one = order[i];
+    if (random_below(random, 3) == 0 && *n < all)
+        ++*n; /* the ones behind are those that are not sent */
+    else if (random_below(random, 3) == 0 && *n > 1)
+        order[i] = order[--*n], order[*n] = one;
+    else
+        order[i] = order[k], order[k] = one;
+}
+
+#define ALL_SERIES 60
+#define TURNS 60
+
+static void *send_changing(void *context)
+{
+    struct sender *sender = context;
+    struct strbuf message = {0};
+    unsigned order[ALL_SERIES];
+    size_t n = ALL_SERIES / 2;
+    for (unsigned i = 0; i < ALL_SERIES; i++) /* the same series as the others', other times */
+        order[i] = i;
+    pthread_barrier_wait(sender->begin);
+    for (unsigned turn = 0; turn < TURNS; turn++) {
+        for (int64_t more = random_below(&sender->random, 4); more-- > 0;)
+            change_order(&sender->random, order, &n, ALL_SERIES);
+        for (size_t i = 0; i < n; i++) {
+            struct sent sent = {order[i], LAB_T0 - HOUR_MS + turn * 30000 + sender->nth * 1000};
+            put_number(&message, sent.series, sent.t);
+            mem_push(sender->sent, sender->n, sender->room, sent);
+        }
+        assert_int_equal(send(sender->push, &message).status, 204);
+    }
+    strbuf_release(&message);
+    return NULL;
+}
+
+static int by_series(const void *a, const void *b)
+{
+    const struct sent *x = a, *y = b;
+    return x->series != y->series ? (x->series > y->series) - (x->series < y->series)
+                                  : (x->t > y->t) - (x->t < y->t);
+}
+
+/* Every sample that was acknowledged is there, once, with its own value. */
+static void whatever_order_senders_send_in_all_of_it_is_kept(void **state)
+{
+    (void)state;
+    struct receiver receiver;
+    struct sender senders[SENDERS];
+    struct sent *all = NULL, *got = NULL;
+    size_t n = 0, room = 0, got_n = 0, got_room = 0;
+    receiver_begin(&receiver, NULL, (struct push_options){0});
+    run_senders(receiver.push, senders, send_changing);
+    for (size_t i = 0; i < SENDERS; i++) {
+        for (size_t k = 0; k < senders[i].n; k++)
+            mem_push(all, n, room, senders[i].sent[k]);
+        free(senders[i].sent);
+    }
+    struct lab_seen seen = lab_read(receiver.journal, TIME_MIN, TIME_MAX);
+    for (size_t i = 0; i < seen.n; i++)
+        mem_push(got, got_n, got_room, ((struct sent){seen.samples[i].series, seen.samples[i].t}));
+    assert_int_equal(got_n, n);
+    qsort(all, n, sizeof *all, by_series);
+    qsort(got, n, sizeof *got, by_series);
+    for (size_t i = 0; i < n; i++)
+        assert_true(all[i].series == got[i].series && all[i].t == got[i].t);
+    struct journal_stats stats;
+    journal_stats(receiver.journal, &stats);
+    assert_true(stats.series <= ALL_SERIES);
+    free(seen.samples);
+    free(all);
+    free(got);
+    receiver_end(&receiver);
+}
+
 /* ---- a disk that is full for a while */
 
 static bool disk_full;
@@ -393,6 +556,8 @@ int main(void)
         cmocka_unit_test(bytes_that_are_no_request_are_400),
         cmocka_unit_test(series_that_only_end_as_usual_are_read_over),
         cmocka_unit_test(other_protocols_are_415),
+        cmocka_unit_test(numbers_of_one_request_follow_each_other),
+        cmocka_unit_test(whatever_order_senders_send_in_all_of_it_is_kept),
         cmocka_unit_test(a_full_disk_is_503_until_there_is_room),
         cmocka_unit_test(what_is_pushed_is_seen_at_once),
     };
