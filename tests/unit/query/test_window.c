@@ -87,6 +87,33 @@ static void days_of_the_change_of_clocks_have_23_and_25_hours(void **state)
            "2026-09-07T03:00:00Z", false);
 }
 
+/* New York's clocks go back on 2026-11-01 at 06:00Z, and forward on 2027-03-14 at 07:00Z. */
+static void words_of_the_calendar_hold_over_the_change_of_clocks(void **state)
+{
+    static const struct {
+        const char *now, *word, *from, *to;
+    } cases[] = {
+        {"2026-11-01T05:30:00Z", "today", "2026-11-01T04:00:00Z", "2026-11-01T05:00:00Z"},
+        {"2026-11-01T06:30:00Z", "today", "2026-11-01T04:00:00Z", "2026-11-01T06:00:00Z"},
+        {"2026-11-01T06:30:00Z", "month", "2026-11-01T04:00:00Z", "2026-11-01T06:00:00Z"},
+        {"2026-11-01T06:30:00Z", "24h", "2026-10-31T06:00:00Z", "2026-11-01T06:00:00Z"},
+        {"2026-11-01T12:00:00Z", "week", "2026-10-26T04:00:00Z", "2026-11-01T12:00:00Z"},
+        {"2026-11-02T12:00:00Z", "yesterday", "2026-11-01T04:00:00Z", "2026-11-02T05:00:00Z"},
+        {"2026-11-03T12:00:00Z", "lastweek", "2026-10-26T04:00:00Z", "2026-11-02T05:00:00Z"},
+        {"2026-11-15T12:00:00Z", "lastmonth", "2026-10-01T04:00:00Z", "2026-11-01T04:00:00Z"},
+        {"2026-12-15T12:00:00Z", "lastmonth", "2026-11-01T04:00:00Z", "2026-12-01T05:00:00Z"},
+        {"2027-03-14T07:30:00Z", "today", "2027-03-14T05:00:00Z", "2027-03-14T07:00:00Z"},
+        {"2027-03-15T12:00:00Z", "yesterday", "2027-03-14T05:00:00Z", "2027-03-15T04:00:00Z"},
+        {"2027-03-16T12:00:00Z", "lastweek", "2027-03-08T05:00:00Z", "2027-03-15T04:00:00Z"},
+        {"2027-04-10T12:00:00Z", "lastmonth", "2027-03-01T05:00:00Z", "2027-04-01T04:00:00Z"},
+        {"2027-03-20T12:00:00Z", "2027-03-14,2027-03-15", "2027-03-14T05:00:00Z",
+         "2027-03-15T04:00:00Z"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        expect(cases[i].word, "America/New_York", cases[i].now, cases[i].from, cases[i].to, false);
+}
+
 static void windows_that_cut_hours_are_widened(void **state)
 {
     (void)state;
@@ -175,6 +202,7 @@ int main(void)
         cmocka_unit_test(counted_windows_end_at_the_last_whole_hour),
         cmocka_unit_test(named_windows_begin_at_midnight_of_the_zone),
         cmocka_unit_test(days_of_the_change_of_clocks_have_23_and_25_hours),
+        cmocka_unit_test(words_of_the_calendar_hold_over_the_change_of_clocks),
         cmocka_unit_test(windows_that_cut_hours_are_widened),
         cmocka_unit_test(what_is_no_window_is_refused_with_a_word_of_help),
         cmocka_unit_test(offsets_are_those_of_the_c_library),

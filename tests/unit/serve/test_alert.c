@@ -151,6 +151,49 @@ static void quiet_hours_are_those_of_their_zone(void **state)
     assert_false(alert_quiet_at(&quiet, NOW));
 }
 
+/* New York's clocks go back on Sunday, 2026-11-01 at 06:00Z, and forward on 2027-03-14 at 07:00Z.
+ */
+static void quiet_hours_are_those_of_the_wall_clock_where_it_changes(void **state)
+{
+    static const struct {
+        int from, to; /* hour * 100 + minute */
+        uint32_t days;
+        const char *now;
+        bool quiet;
+    } cases[] = {
+        {2200, 700, 0, "2026-11-01T01:59:00Z", false},  /* 21:59 of summer */
+        {2200, 700, 0, "2026-11-01T02:00:00Z", true},   /* 22:00 */
+        {2200, 700, 0, "2026-11-01T11:59:00Z", true},   /* 06:59 of winter */
+        {2200, 700, 0, "2026-11-01T12:00:00Z", false},  /* 07:00 */
+        {2200, 700, 0, "2027-03-14T10:59:00Z", true},   /* 06:59 of summer */
+        {2200, 700, 0, "2027-03-14T11:00:00Z", false},  /* 07:00 */
+        {115, 145, 0, "2026-11-01T05:30:00Z", true},    /* 01:30, the first time */
+        {115, 145, 0, "2026-11-01T05:50:00Z", false},   /* 01:50 */
+        {115, 145, 0, "2026-11-01T06:30:00Z", true},    /* 01:30 again */
+        {215, 245, 0, "2027-03-14T06:59:00Z", false},   /* 01:59; 02:15 does not come */
+        {215, 245, 0, "2027-03-14T07:00:00Z", false},   /* 03:00 */
+        {230, 330, 0, "2027-03-14T07:00:00Z", true},    /* 03:00 */
+        {0, 0, 1u << 6, "2026-11-01T03:59:00Z", false}, /* Saturday, 23:59 */
+        {0, 0, 1u << 6, "2026-11-01T04:00:00Z", true},  /* Sunday, which has 25 hours */
+        {0, 0, 1u << 6, "2026-11-02T04:59:00Z", true},  /* 23:59 */
+        {0, 0, 1u << 6, "2026-11-02T05:00:00Z", false}, /* Monday */
+        {0, 0, 1u << 6, "2027-03-15T03:59:00Z", true},  /* Sunday, 23:59 */
+        {0, 0, 1u << 6, "2027-03-15T04:00:00Z", false}, /* Monday */
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct alert_quiet quiet = {.on = true,
+                                    .from_min = cases[i].from / 100 * 60 + cases[i].from % 100,
+                                    .to_min = cases[i].to / 100 * 60 + cases[i].to % 100,
+                                    .days = cases[i].days,
+                                    .tz = "America/New_York"};
+        time_ms now;
+        assert_true(time_parse(str_of(cases[i].now), &now));
+        if (alert_quiet_at(&quiet, now) != cases[i].quiet)
+            fail_msg("%d to %d at %s", cases[i].from, cases[i].to, cases[i].now);
+    }
+}
+
 /* ---- the book ---- */
 
 static void an_alert_is_over_after_three_rounds_without_it(void **state)
@@ -354,6 +397,7 @@ int main(void)
         test(what_is_wrong_is_said_with_its_place),
         test(the_first_route_that_matches_decides),
         test(quiet_hours_are_those_of_their_zone),
+        test(quiet_hours_are_those_of_the_wall_clock_where_it_changes),
         test(an_alert_is_over_after_three_rounds_without_it),
         test(a_book_is_the_same_after_a_restart),
         test(a_webhook_has_every_field),
