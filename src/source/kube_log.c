@@ -1,7 +1,12 @@
 /* The log of what was seen of a Kubernetes API. See kube_log.h for the format.
  *
  * A new file is written under another name until its snapshot is on disk, then renamed: a file of
- * the right name always begins with everything. */
+ * the right name always begins with everything.
+ *
+ *     followers ── append ──> waiting ── writer: takes it all, writes and syncs ──> the newest file
+ *
+ * `lock` is held for as long as memory takes; `disk`, taken first, while files are written, so that
+ * whoever has something to keep never waits for a disk. */
 #include "source/kube_log.h"
 
 #include <dirent.h>
@@ -22,6 +27,7 @@
 #define HEAD_BYTES 16
 #define LEVEL 3
 #define FILES_MAX 100000
+#define LOOK_MS ((time_ms)1000)
 
 struct log_file {
     time_ms start;
@@ -29,15 +35,26 @@ struct log_file {
 };
 
 struct kube_log {
-    pthread_mutex_t lock;
     struct kube_history *history;
     char *folder;
-    int lock_fd, fd;        /* fd: of the newest file; -1: a new one has to begin */
+    int lock_fd;
+
+    pthread_mutex_t disk; /* of what follows: whoever writes */
+    int fd;               /* of the newest file; -1: a new one has to begin */
+    struct strbuf packed;
+
+    pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t wake;  /* for the writer */
+    pthread_t writer;
+    bool has_writer, stopping;
+    bool due;               /* the writer need not wait for its time */
+    bool anew;              /* records were dropped: the newest file ends */
     struct log_file *files; /* in order of time */
     size_t files_n, files_room;
-    struct strbuf waiting; /* records that are not written yet */
-    uint64_t waiting_n;
-    struct strbuf packed;
+    struct waiting {
+        struct strbuf records; /* that are not written yet */
+        uint64_t n;
+    } waiting;
     time_ms synced; /* monotonic */
     struct kube_log_stats stats;
 };
@@ -62,6 +79,7 @@ static void path_of(const struct kube_log *log, time_ms start, const char *end, 
     strbuf_addf(ret, "%s/kube-%015lld.%s", log->folder, (long long)start, end);
 }
 
+/* With the lock held, where others may look. */
 static enum err failed(struct kube_log *log, const char *what, struct error *err)
 {
     log->stats.failures++;
@@ -235,7 +253,25 @@ static bool sync_folder(const struct kube_log *log)
     return good;
 }
 
-/* A file that begins with all that is known; what waits is in that and need not be written. */
+static struct waiting take_waiting(struct kube_log *log)
+{
+    struct waiting taken = log->waiting;
+    log->waiting = (struct waiting){.n = 0};
+    return taken;
+}
+
+/* In front of what came meanwhile. */
+static void put_back(struct kube_log *log, struct waiting *taken)
+{
+    strbuf_add(&taken->records, strbuf_str(&log->waiting.records));
+    taken->n += log->waiting.n;
+    strbuf_release(&log->waiting.records);
+    log->waiting = *taken;
+    *taken = (struct waiting){.n = 0};
+}
+
+/* A file that begins with all that is known; what waits is in that and need not be written. The
+ * lock is released while the disk is waited for. */
 static enum err begin_file(struct kube_log *log, struct error *err)
 {
     struct strbuf path = {0}, name = {0};
@@ -248,9 +284,18 @@ static enum err begin_file(struct kube_log *log, struct error *err)
     to.fd = open(path.text, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_APPEND, 0600);
     bool good = to.fd >= 0 && write_all(to.fd, TITLE, sizeof TITLE - 1) &&
                 kube_history_snapshot(log->history, add_to_new, &to, NULL) == ERR_OK;
+    struct waiting taken = take_waiting(log);
+    pthread_mutex_unlock(&log->lock);
     if (good && to.raw.n)
         good = write_block(log, to.fd, strbuf_str(&to.raw), &to.bytes);
     good = good && fdatasync(to.fd) == 0 && rename(path.text, name.text) == 0 && sync_folder(log);
+    int why = errno;
+    if (!good && to.fd >= 0) {
+        close(to.fd);
+        unlink(path.text);
+    }
+    pthread_mutex_lock(&log->lock);
+    errno = why;
     enum err e = good ? ERR_OK : failed(log, "cannot begin a file in", err);
     if (good) {
         struct log_file file = {start, to.bytes};
@@ -258,45 +303,91 @@ static enum err begin_file(struct kube_log *log, struct error *err)
         if (log->fd >= 0)
             close(log->fd);
         log->fd = to.fd;
-        strbuf_clear(&log->waiting);
-        log->waiting_n = 0;
-    } else if (to.fd >= 0) {
-        close(to.fd);
-        unlink(path.text);
+    } else {
+        put_back(log, &taken);
     }
+    strbuf_release(&taken.records);
     strbuf_release(&to.raw);
     strbuf_release(&path);
     strbuf_release(&name);
     return e;
 }
 
-/* What waits, to the disk. After a failed write the file may have a torn block: a new one begins.
- */
+/* What waits, to the newest file; the lock is released meanwhile. After a failed write the file may
+ * have a torn block: a new one begins. */
+static enum err write_waiting(struct kube_log *log, struct error *err)
+{
+    uint64_t bytes = 0;
+    enum err e = ERR_OK;
+    struct waiting taken = take_waiting(log);
+    pthread_mutex_unlock(&log->lock);
+    bool good =
+        write_block(log, log->fd, strbuf_str(&taken.records), &bytes) && fdatasync(log->fd) == 0;
+    int why = errno;
+    pthread_mutex_lock(&log->lock);
+    log->files[log->files_n - 1].bytes += bytes;
+    if (!good) {
+        errno = why;
+        e = failed(log, "cannot write to", err);
+        close(log->fd);
+        log->fd = -1;
+        put_back(log, &taken);
+    }
+    strbuf_release(&taken.records);
+    return e;
+}
+
+/* What waits, to the disk. */
 static enum err flush(struct kube_log *log, struct error *err)
 {
-    log->synced = clock_monotonic();
-    time_ms age = log->files_n ? clock_now() - log->files[log->files_n - 1].start : 0;
     enum err e = ERR_OK;
-    bool listing = kube_history_listing(log->history); /* a snapshot would lack what is read */
-    if (log->fd < 0 && listing)
-        return ERR_OK;
-    if (log->fd < 0 || (age >= KUBE_LOG_FILE_MS && !listing)) {
-        e = begin_file(log, err);
-    } else if (log->waiting.n) {
-        uint64_t *bytes = &log->files[log->files_n - 1].bytes;
-        if (write_block(log, log->fd, strbuf_str(&log->waiting), bytes) &&
-            fdatasync(log->fd) == 0) {
-            strbuf_clear(&log->waiting);
-            log->waiting_n = 0;
-        } else {
-            e = failed(log, "cannot write to", err);
-            close(log->fd);
-            log->fd = -1;
-        }
+    pthread_mutex_lock(&log->disk);
+    pthread_mutex_lock(&log->lock);
+    log->synced = clock_monotonic();
+    log->due = false;
+    if (log->anew && log->fd >= 0) {
+        close(log->fd);
+        log->fd = -1;
     }
-    if (e == ERR_OK)
+    log->anew = false;
+    time_ms age = log->files_n ? clock_now() - log->files[log->files_n - 1].start : 0;
+    bool listing = kube_history_listing(log->history); /* a snapshot would lack what is read */
+    bool any = log->waiting.n > 0, begins = log->fd < 0 || age >= KUBE_LOG_FILE_MS;
+    if (any && begins && !listing)
+        e = begin_file(log, err);
+    else if (any && log->fd >= 0)
+        e = write_waiting(log, err);
+    if (any && e == ERR_OK && log->fd >= 0)
         log->stats.why[0] = '\0';
+    pthread_mutex_unlock(&log->lock);
+    pthread_mutex_unlock(&log->disk);
     return e;
+}
+
+static void wait_a_moment(struct kube_log *log)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += LOOK_MS / 1000;
+    pthread_cond_timedwait(&log->wake, &log->lock, &until);
+}
+
+static void *write_on(void *context)
+{
+    struct kube_log *log = context;
+    pthread_mutex_lock(&log->lock);
+    while (!log->stopping) {
+        if (!log->due)
+            wait_a_moment(log);
+        bool late = log->waiting.n && clock_monotonic() - log->synced >= KUBE_LOG_SYNC_MS;
+        if (log->stopping || !(log->due || late))
+            continue;
+        pthread_mutex_unlock(&log->lock);
+        flush(log, NULL);
+        pthread_mutex_lock(&log->lock);
+    }
+    pthread_mutex_unlock(&log->lock);
+    return NULL;
 }
 
 enum err kube_log_append(struct kube_log *log, time_ms t, struct str record, struct error *err)
@@ -304,39 +395,31 @@ enum err kube_log_append(struct kube_log *log, time_ms t, struct str record, str
     enum err e = ERR_OK;
     (void)t;
     pthread_mutex_lock(&log->lock);
-    if (log->waiting.n + record.n > KUBE_LOG_WAITING_MAX) { /* the next file's snapshot has them */
-        log->stats.dropped += log->waiting_n;
-        strbuf_release(&log->waiting);
-        log->waiting_n = 0;
-        if (log->fd >= 0)
-            close(log->fd);
-        log->fd = -1;
+    struct waiting *waiting = &log->waiting;
+    if (waiting->records.n + record.n > KUBE_LOG_WAITING_MAX) { /* the next snapshot has them */
+        log->stats.dropped += waiting->n;
+        strbuf_release(&waiting->records);
+        waiting->n = 0;
+        log->anew = true;
     }
-    add_record(&log->waiting, record);
-    log->waiting_n++;
+    add_record(&waiting->records, record);
+    waiting->n++;
     log->stats.records++;
-    time_ms since = clock_monotonic() - log->synced;
-    bool full = log->waiting.n >= KUBE_LOG_BLOCK_BYTES && !log->stats.why[0];
-    if (full || since >= KUBE_LOG_SYNC_MS)
-        e = flush(log, err);
+    bool failing = log->stats.why[0];
+    bool full = waiting->records.n >= KUBE_LOG_BLOCK_BYTES && !failing;
+    if ((full || clock_monotonic() - log->synced >= KUBE_LOG_SYNC_MS) && !log->due) {
+        log->due = true;
+        pthread_cond_signal(&log->wake);
+    }
+    if (failing)
+        e = error_set(err, ERR_IO, "%s", log->stats.why);
     pthread_mutex_unlock(&log->lock);
     return e;
 }
 
 enum err kube_log_sync(struct kube_log *log, struct error *err)
 {
-    pthread_mutex_lock(&log->lock);
-    enum err e = log->waiting.n ? flush(log, err) : ERR_OK;
-    pthread_mutex_unlock(&log->lock);
-    return e;
-}
-
-void kube_log_look(struct kube_log *log)
-{
-    pthread_mutex_lock(&log->lock);
-    if (log->waiting.n && clock_monotonic() - log->synced >= KUBE_LOG_SYNC_MS)
-        flush(log, NULL);
-    pthread_mutex_unlock(&log->lock);
+    return flush(log, err);
 }
 
 /* ------------------------------------------------------------------ life */
@@ -360,7 +443,13 @@ enum err kube_log_open(const char *folder, struct kube_history *history, struct 
 {
     struct kube_log *log = mem_zalloc(1, sizeof *log);
     enum err e = ERR_OK;
+    pthread_condattr_t monotonic;
+    pthread_mutex_init(&log->disk, NULL);
     pthread_mutex_init(&log->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&log->wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     log->history = history;
     log->folder = str_dup(str_of(folder));
     log->fd = log->lock_fd = -1;
@@ -371,31 +460,43 @@ enum err kube_log_open(const char *folder, struct kube_history *history, struct 
         e = take_lock(log, err);
     if (e == ERR_OK)
         e = find_files(log, err);
-    if (e != ERR_OK) {
-        kube_log_close(log);
-        return e;
-    }
-    for (size_t i = 0; i < log->files_n; i++)
+    for (size_t i = 0; e == ERR_OK && i < log->files_n; i++)
         read_file(log, &log->files[i], i + 1 == log->files_n);
-    *ret = log;
-    return ERR_OK;
+    if (e == ERR_OK) {
+        log->has_writer = pthread_create(&log->writer, NULL, write_on, log) == 0;
+        if (!log->has_writer)
+            e = error_set(err, ERR_LIMIT, "cannot start a thread that writes to %s", folder);
+    }
+    if (e == ERR_OK)
+        *ret = log;
+    else
+        kube_log_close(log);
+    return e;
 }
 
 void kube_log_close(struct kube_log *log)
 {
     if (!log)
         return;
-    if (log->waiting.n)
-        flush(log, NULL);
+    if (log->has_writer) {
+        pthread_mutex_lock(&log->lock);
+        log->stopping = true;
+        pthread_cond_signal(&log->wake);
+        pthread_mutex_unlock(&log->lock);
+        pthread_join(log->writer, NULL);
+    }
+    kube_log_sync(log, NULL);
     if (log->fd >= 0)
         close(log->fd);
     if (log->lock_fd >= 0)
         close(log->lock_fd);
     free(log->folder);
     free(log->files);
-    strbuf_release(&log->waiting);
+    strbuf_release(&log->waiting.records);
     strbuf_release(&log->packed);
+    pthread_cond_destroy(&log->wake);
     pthread_mutex_destroy(&log->lock);
+    pthread_mutex_destroy(&log->disk);
     free(log);
 }
 

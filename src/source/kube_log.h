@@ -9,9 +9,9 @@
  * zstd unpacked: (length, 4 bytes; record of wire/kube_record.h) again and again
  *
  * A torn tail is cut when the log is opened; a damaged block ends its file, and the next file's
- * snapshot says what holds from there on. Records are written and synced at the latest
- * KUBE_LOG_SYNC_MS after they came, where kube_log_look() is called as often: what a crash takes of
- * them the next list tells again, but for the exact moment.
+ * snapshot says what holds from there on. A thread of its own writes and syncs records about
+ * KUBE_LOG_SYNC_MS after they came: what a crash takes of them the next list tells again, but for
+ * the exact moment.
  *
  * Where the disk refuses (full, read-only), records wait in memory, up to KUBE_LOG_WAITING_MAX; if
  * they get more, they are dropped and a new file begins as soon as that is possible. Thread-safe.
@@ -34,11 +34,11 @@ enum err kube_log_open(const char *folder, struct kube_history *history, struct 
                        struct error *err);
 void kube_log_close(struct kube_log *log); /* writes what waits; NULL is fine */
 
-/* Keep a record that the history has. ERR_IO: it waits. */
+/* Keep a record that the history has. Does not wait for the disk. ERR_IO: the last write failed; it
+ * waits all the same. */
 enum err kube_log_append(struct kube_log *log, time_ms t, struct str record, struct error *err);
+/* What was appended before is on disk when it returns. */
 enum err kube_log_sync(struct kube_log *log, struct error *err);
-/* Time has passed: writes what has waited for KUBE_LOG_SYNC_MS. A failure is in the stats. */
-void kube_log_look(struct kube_log *log);
 /* No hour before t will be booked again: files that are needed for those only go. */
 void kube_log_release(struct kube_log *log, time_ms t);
 

@@ -12,7 +12,7 @@
 #include "source/kube_watch_impl.h"
 
 #define ASK_PAUSE_MS 5 /* between two questions: a start with thousands is gentle */
-#define IDLE_MS 1000   /* between looks at the clock */
+#define IDLE_MS 1000   /* where nothing is to be asked */
 #define ANSWER_MAX ((size_t)4 << 20)
 #define KINDS_MAX 4096    /* that are remembered */
 #define OWNER_TRIES_MAX 5 /* of one question, where the API cannot be reached or refuses */
@@ -354,7 +354,6 @@ void *kube_keep(void *context)
 {
     struct kube_watch *watch = context;
     struct keeper k = {.watch = watch, .random = watch->seed};
-    time_ms looked = clock_monotonic();
     while (!kube_stopped(watch)) {
         struct kube_owner_wish wish;
         bool any = next_wish(watch, &wish);
@@ -367,10 +366,6 @@ void *kube_keep(void *context)
                 release_wish(&wish);
         }
         kube_pause(watch, any ? ASK_PAUSE_MS : IDLE_MS);
-        if (watch->sink.look && clock_monotonic() - looked >= IDLE_MS) {
-            watch->sink.look(watch->sink.context);
-            looked = clock_monotonic();
-        }
     }
     for (size_t i = 0; i < k.kinds_n; i++) {
         free(k.kinds[i].api);

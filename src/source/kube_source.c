@@ -22,13 +22,6 @@ static enum err keep(void *context, time_ms t, struct str record, struct error *
     return s->log ? kube_log_append(s->log, t, record, err) : ERR_OK;
 }
 
-static void look(void *context)
-{
-    struct kube_source *s = context;
-    if (s->log)
-        kube_log_look(s->log);
-}
-
 static void tell_note(void *context, struct str text)
 {
     struct kube_source *s = context;
@@ -120,7 +113,7 @@ enum err kube_source_new(const struct kube_source_options *options, struct sourc
     if (e == ERR_OK) {
         struct strbuf id = {0};
         struct kube_watch_sink sink = {
-            .context = s, .record = keep, .look = look, .note = tell_note, .targets = tell_targets};
+            .context = s, .record = keep, .note = tell_note, .targets = tell_targets};
         struct kube_watch_options watch = options->watch;
         watch.cluster = options->cluster;
         watch.access = s->access;

@@ -39,8 +39,6 @@ struct kube_watch_sink {
     void *context;
     /* Keep a record (the journal). An error is shown in the status; the history has the record. */
     enum err (*record)(void *context, time_ms t, struct str record, struct error *err);
-    /* About once a second, from a thread of its own beside the others. May be NULL. */
-    void (*look)(void *context);
     /* Something that people should know, each thing once: "may not list resourceclaims (403) …".
      * May be NULL. */
     void (*note)(void *context, struct str text);
