@@ -161,6 +161,13 @@ static enum scan_detail detail_of(const struct run *run, const struct query *que
     return detail;
 }
 
+/* Does a scan of that detail answer what asks for another one? Where blocks are opened anyway, a
+ * finer one costs less than opening them again. */
+static bool answers(enum scan_detail detail, enum scan_detail asked)
+{
+    return asked == detail || (asked == SCAN_SERIES && detail == SCAN_ROWS);
+}
+
 static bool needs_texts(const struct query *query)
 {
     for (size_t i = 0; i < keys_n(query); i++)
@@ -225,7 +232,7 @@ static enum err run_scan(struct store *store, const struct query *queries, size_
     filters_init(&run.filters, queries, &run.keys);
     enum scan_detail detail = code ? SCAN_TEAMS : detail_of(&run, queries);
     for (size_t i = 0; i < n && !code; i++)
-        if (!ret[i] && detail_of(&run, &queries[i]) == detail) {
+        if (!ret[i] && answers(detail, detail_of(&run, &queries[i]))) {
             to[run.groupings_n] = &ret[i];
             begin_grouping(&run, &queries[i], store_names(store));
         }

@@ -103,7 +103,8 @@ struct result {
 enum err query_run(struct store *store, const struct query *query, struct result **ret,
                    struct error *err);
 /* Several queries that differ in their keys only (the same window, filters and zone): those whose
- * keys ask for sums as fine as each other's share a scan, which is nearly all that a query costs.
+ * keys ask for sums as fine as each other's, or for less than an earlier one that reads rows, share
+ * a scan, which is nearly all that a query costs.
  * ret: a result for each; untouched on failure. */
 #define QUERY_RUN_MAX 4
 enum err query_run_beside(struct store *store, const struct query *queries, size_t n,

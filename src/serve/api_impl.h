@@ -143,9 +143,10 @@ enum err found_read(struct api_call *call, struct span window, struct found *ret
                     struct error *err);
 void found_release(struct found *found);
 
-/* api_measures.c: SM, tensor and DRAM activity by hour of the query's rows, as further series. */
-enum err api_write_measures(struct api_call *call, const struct query *query, struct strbuf *out,
-                            struct error *err);
+/* api_measures.c: SM, tensor and DRAM activity by hour of the query's rows, as further series.
+ * nodes: groups by cluster and node, of nodes that have such rows; no others are read. */
+enum err api_write_measures(struct api_call *call, const struct query *query,
+                            const struct result *nodes, struct strbuf *out, struct error *err);
 
 /* Endpoints, by file. */
 enum err api_meta(struct api_call *call, struct strbuf *out, struct error *err);

@@ -1,5 +1,5 @@
 /* What of a series only rows have, and no sum of rows: SM, tensor and DRAM activity by hour. Rows
- * are read of the nodes alone that the series is about, which a query finds first. */
+ * are read of the nodes alone that the series is about, which the scan of its sums has found. */
 #include <stdlib.h>
 
 #include "query/keys.h"
@@ -71,21 +71,13 @@ static name_t name_of(struct names *names, struct str text)
     return name;
 }
 
-static enum err find_nodes(struct api_call *call, struct measuring *measuring, struct error *err)
+static void add_nodes(struct measuring *measuring, const struct result *nodes)
 {
-    struct query query = *measuring->query;
-    struct result *result = NULL;
-    query.keys_n = 2;
-    query.keys[0] = KEY_CLUSTER;
-    query.keys[1] = KEY_NODE;
-    enum err code = query_run(call->store, &query, &result, err);
-    for (size_t i = 0; code == ERR_OK && i < result->groups_n; i++)
+    for (size_t i = 0; i < nodes->groups_n; i++)
         idmap_add(&measuring->nodes,
-                  IDKEY(name_of(result->names, result->groups[i].keys[0]),
-                        name_of(result->names, result->groups[i].keys[1])),
+                  IDKEY(name_of(nodes->names, nodes->groups[i].keys[0]),
+                        name_of(nodes->names, nodes->groups[i].keys[1])),
                   1, NULL);
-    result_free(result);
-    return code;
 }
 
 static void write_lines(const struct measuring *measuring, struct strbuf *out)
@@ -105,8 +97,8 @@ static void write_lines(const struct measuring *measuring, struct strbuf *out)
     }
 }
 
-enum err api_write_measures(struct api_call *call, const struct query *query, struct strbuf *out,
-                            struct error *err)
+enum err api_write_measures(struct api_call *call, const struct query *query,
+                            const struct result *nodes, struct strbuf *out, struct error *err)
 {
     struct measuring measuring = {.query = query};
     enum err code = keys_init(&measuring.keys, store_names(call->store), query->tz, err);
@@ -115,9 +107,8 @@ enum err api_write_measures(struct api_call *call, const struct query *query, st
     filters_init(&measuring.filters, query, &measuring.keys);
     measuring.n = (size_t)((query->window.to - query->window.from) / HOUR_MS);
     measuring.hours = mem_zalloc(measuring.n + 1, sizeof *measuring.hours);
-    code = find_nodes(call, &measuring, err);
-    if (code == ERR_OK)
-        code = store_read_rows_of(call->store, query->window, wants, take_rows, &measuring, err);
+    add_nodes(&measuring, nodes);
+    code = store_read_rows_of(call->store, query->window, wants, take_rows, &measuring, err);
     if (code == ERR_OK)
         write_lines(&measuring, out);
     free(measuring.hours);

@@ -138,8 +138,9 @@ static bool is_of_one(const struct api_call *call)
            api_text(call, "pod").n;
 }
 
+/* nodes: that have rows of it, by cluster and node; NULL: activity is not told. */
 static enum err write_series(const struct series *series, const struct query *query,
-                             struct strbuf *out, struct error *err)
+                             const struct result *nodes, struct strbuf *out, struct error *err)
 {
     enum err code = ERR_OK;
     strbuf_addf(out, "{\"schema\": \"gputally.series/1\", \"step\": \"%s\", \"t\": [",
@@ -152,8 +153,8 @@ static enum err write_series(const struct series *series, const struct query *qu
     for (int id = 0; id < FIGURE_COUNT; id++)
         write_figure(series, (enum figure_id)id, id == 0, out);
     write_power(series, out);
-    if (!series->days && is_of_one(series->call))
-        code = api_write_measures(series->call, query, out, err);
+    if (nodes)
+        code = api_write_measures(series->call, query, nodes, out, err);
     strbuf_add(out, STR("\n]}\n"));
     return code;
 }
@@ -162,8 +163,8 @@ enum err api_series(struct api_call *call, struct strbuf *out, struct error *err
 {
     struct str step = api_text(call, "step");
     struct series series = {.call = call, .days = str_eq(step, STR("day"))};
-    struct query query = call->query;
-    struct result *result = NULL;
+    struct query query = call->query, queries[2];
+    struct result *results[2] = {NULL, NULL};
     if (step.n && !series.days && !str_eq(step, STR("hour")))
         return error_set(err, ERR_USAGE, "step is hour or day, not \"%.*s\"", STR_ARG(step));
     query.keys_n = 1;
@@ -171,15 +172,21 @@ enum err api_series(struct api_call *call, struct strbuf *out, struct error *err
     enum err code = api_add_subjects(call, &query, err);
     if (code == ERR_OK)
         code = make_points(&series, err);
+    queries[0] = queries[1] = query;
+    queries[1].keys_n = 2;
+    queries[1].keys[0] = KEY_CLUSTER;
+    queries[1].keys[1] = KEY_NODE;
+    bool activity = !series.days && is_of_one(call);
     if (code == ERR_OK)
-        code = query_run(call->store, &query, &result, err);
+        code = query_run_beside(call->store, queries, activity ? 2 : 1, results, err);
     if (code == ERR_OK)
-        code = result_sort(result, STR("name"), err);
+        code = result_sort(results[0], STR("name"), err);
     if (code == ERR_OK) {
-        place_groups(&series, result);
-        code = write_series(&series, &query, out, err);
+        place_groups(&series, results[0]);
+        code = write_series(&series, &query, results[1], out, err);
     }
-    result_free(result);
+    result_free(results[0]);
+    result_free(results[1]);
     return code;
 }
 
