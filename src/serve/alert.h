@@ -9,7 +9,7 @@
  * An alert has a key that stays the same while the matter lasts. It *fires* once for every receiver
  * that its route names, and is *resolved* once it was absent for ALERT_GONE_ROUNDS rounds in a row,
  * so that a figure that wavers around its threshold does not ring twice. A round whose figures
- * could not be read says nothing: it neither fires nor resolves. */
+ * could not be read neither fires nor resolves. */
 #ifndef GPUTALLY_SERVE_ALERT_H
 #define GPUTALLY_SERVE_ALERT_H
 
@@ -19,7 +19,8 @@
 #include "util/money.h"
 
 #define ALERT_GONE_ROUNDS 3
-#define ALERTS_MAX 1000 /* of a round; the dearest are kept */
+#define ALERT_BLIND_MS DAY_MS /* what fires goes on for so long where nobody can look */
+#define ALERTS_MAX 1000       /* of a round; the dearest are kept */
 #define ALERT_RECEIVERS_MAX 32
 #define ALERT_ROUTES_MAX 64
 #define ALERT_BUDGETS_MAX 256

@@ -22,6 +22,9 @@ struct alerter {
     pthread_cond_t wake;
     volatile int stop;
     _Atomic int64_t firing, sent, failed;
+    _Atomic int64_t looked; /* when the ledger was last read; until then, when this one began */
+    _Atomic int64_t blind;  /* rounds since, in which it could not be */
+    _Atomic int64_t blind_total;
 };
 
 /* ---- looking ---- */
@@ -151,12 +154,13 @@ enum err alerter_look(const struct alerter_options *options, time_ms now, struct
 
 /* What a receiver is to be told: what fires and it does not know, and what is over and it knows. To
  * Alertmanager everything that fires is said again, since it takes silence for the end; in quiet
- * hours what it knows, so that no end is told that is none. */
+ * hours, and where the ledger cannot be read, what it knows, so that no end is told that is none.
+ */
 static bool is_news(const struct alert_entry *entry, const struct alert_receiver *receiver,
-                    uint32_t bit, bool quiet)
+                    uint32_t bit, bool known_only)
 {
     bool again = receiver->kind == RECEIVER_ALERTMANAGER;
-    if (quiet)
+    if (known_only)
         return again && !alert_is_over(entry) && (entry->told & bit);
     if (alert_is_over(entry))
         return entry->told & bit;
@@ -168,7 +172,7 @@ static bool is_news(const struct alert_entry *entry, const struct alert_receiver
 }
 
 /* True: who was told what has changed. */
-static bool tell(struct alerter *alerter, size_t at, time_ms now, bool quiet)
+static bool tell(struct alerter *alerter, size_t at, time_ms now, bool known_only)
 {
     const struct alert_config *config = alerter->options.alerts;
     const struct alert_receiver *receiver = &config->receivers[at];
@@ -179,7 +183,7 @@ static bool tell(struct alerter *alerter, size_t at, time_ms now, bool quiet)
     bool changed = false;
     size_t n = 0;
     for (size_t i = 0; i < book->n; i++)
-        if (is_news(&book->items[i], receiver, bit, quiet))
+        if (is_news(&book->items[i], receiver, bit, known_only))
             news[n++] = &book->items[i];
     enum err code = n ? alert_send(config, receiver, news, n, now, &alerter->stop, &err) : ERR_OK;
     if (code) {
@@ -190,7 +194,7 @@ static bool tell(struct alerter *alerter, size_t at, time_ms now, bool quiet)
     } else if (n) {
         alerter->sent += (int64_t)n;
         for (size_t i = 0; i < book->n; i++)
-            if (is_news(&book->items[i], receiver, bit, quiet)) {
+            if (is_news(&book->items[i], receiver, bit, known_only)) {
                 struct alert_entry *entry = &book->items[i];
                 uint32_t told = alert_is_over(entry) ? entry->told & ~bit : entry->told | bit;
                 changed |= told != entry->told;
@@ -209,6 +213,27 @@ static void save(struct alerter *alerter)
                  log_text("why", str_of(err.text)));
 }
 
+static void tell_all(struct alerter *alerter, time_ms now, bool known_only)
+{
+    size_t n = alerter->options.alerts->receivers_n;
+    for (size_t at = 0; at < n && !progress_stopped(&alerter->stop); at++)
+        if (tell(alerter, at, now, known_only)) /* at once: the next receiver may be slow */
+            save(alerter);
+}
+
+/* Nothing is over because nobody can look; and nothing goes on for ever for that. */
+static void go_on_blind(struct alerter *alerter, time_ms now, const struct error *err)
+{
+    bool known = now - alerter->looked < ALERT_BLIND_MS;
+    alerter->blind++;
+    alerter->blind_total++;
+    log_line(alerter->options.log, LOG_WARN, "alerts: the ledger could not be read",
+             log_text("why", str_of(err->text)),
+             log_text("goes_on", known ? STR("what fired") : STR("nothing")));
+    if (known)
+        tell_all(alerter, now, true);
+}
+
 static void round_of(struct alerter *alerter)
 {
     const struct alert_config *config = alerter->options.alerts;
@@ -217,19 +242,17 @@ static void round_of(struct alerter *alerter)
     time_ms now = clock_now();
     int64_t firing = 0;
     if (alerter_look(&alerter->options, now, &list, &err)) {
-        log_line(alerter->options.log, LOG_WARN, "alerts: the ledger could not be read",
-                 log_text("why", str_of(err.text)));
         alert_list_release(&list);
+        go_on_blind(alerter, now, &err);
         return;
     }
+    alerter->looked = now;
+    alerter->blind = 0;
     alert_book_update(&alerter->book, config, &list, now);
     for (size_t i = 0; i < alerter->book.n; i++)
         firing += !alert_is_over(&alerter->book.items[i]);
     alerter->firing = firing;
-    bool quiet = alert_quiet_at(&config->quiet, now);
-    for (size_t at = 0; at < config->receivers_n && !progress_stopped(&alerter->stop); at++)
-        if (tell(alerter, at, now, quiet)) /* at once: the next receiver may be slow */
-            save(alerter);
+    tell_all(alerter, now, alert_quiet_at(&config->quiet, now));
     alert_book_forget(&alerter->book);
     save(alerter);
     alert_list_release(&list);
@@ -280,6 +303,7 @@ enum err alerter_start(const struct alerter_options *options, struct alerter **r
     pthread_condattr_t monotonic;
     struct error damaged = {0};
     alerter->options = *options;
+    alerter->looked = clock_now();
     if (options->alerts->state_path)
         strbuf_add(&alerter->state_path, str_of(options->alerts->state_path));
     else
@@ -323,8 +347,26 @@ void alerter_stats(struct alerter *alerter, struct service_stats *ret)
          (double)alerter->sent},
         {"gputally_alert_failures_total", "Messages that a receiver did not take.", NULL, "",
          (double)alerter->failed},
+        {"gputally_alerts_blind_rounds_total", "Rounds in which the ledger could not be read.",
+         NULL, "", (double)alerter->blind_total},
+        {"gputally_alerts_last_look_timestamp_seconds",
+         "When the ledger was last read for alerts, or the service began.", NULL, "",
+         (double)alerter->looked / 1000},
     };
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
         if (ret->figures_n < SERVICE_FIGURES_MAX)
             ret->figures[ret->figures_n++] = figures[i];
+}
+
+bool alerter_check(struct alerter *alerter, struct health_check *ret)
+{
+    time_ms looked = alerter->looked;
+    char since[TIME_TEXT_MAX], until[TIME_TEXT_MAX];
+    *ret = (struct health_check){.name = "alerts", .ok = alerter->blind == 0};
+    if (!ret->ok)
+        snprintf(ret->why, sizeof ret->why,
+                 "the ledger has not been read since %s, the log says why; what fired then goes on "
+                 "being told to Alertmanager until %s",
+                 time_format(looked, since), time_format(looked + ALERT_BLIND_MS, until));
+    return ret->ok;
 }

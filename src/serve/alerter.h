@@ -1,8 +1,10 @@
 /* The thread that looks at the ledger every few minutes and tells who is to be told.
  *
- * It reads with a handle of its own, and nothing waits for it. A round whose figures cannot be read
- * is skipped; a receiver that does not answer is tried again in the next round, with what is then
- * to be told. Configuration is that of alerter_new; a reload makes a new alerter. */
+ * It reads with a handle of its own, and nothing waits for it. In a round whose figures cannot be
+ * read Alertmanager is told again of what it knows, for up to ALERT_BLIND_MS since figures could be
+ * read, since it would take silence for the end; nobody is told anything else. A receiver that does
+ * not answer is tried again in the next round, with what is then to be told. Configuration is that
+ * of alerter_new; a reload makes a new alerter. */
 #ifndef GPUTALLY_SERVE_ALERTER_H
 #define GPUTALLY_SERVE_ALERTER_H
 
@@ -27,6 +29,8 @@ void alerter_stop(struct alerter *alerter); /* ends a message in hand; NULL is f
 /* What would fire now: one look, without telling anybody. list is to be released. */
 enum err alerter_look(const struct alerter_options *options, time_ms now, struct alert_list *list,
                       struct error *err);
+/* Can it read the ledger? The answer is ret->ok. Any thread. */
+bool alerter_check(struct alerter *alerter, struct health_check *ret);
 /* Figures for /metrics: appends. */
 void alerter_stats(struct alerter *alerter, struct service_stats *ret);
 

@@ -27,6 +27,8 @@ size_t service_checks(void *context, struct health_check *ret, size_t room)
     }
     if (service->collector)
         n += collector_checks(service->collector, ret + n, room - n);
+    if (service->alerter && n < room)
+        alerter_check(service->alerter, &ret[n++]);
     pthread_rwlock_unlock(&service->lock);
     return n;
 }

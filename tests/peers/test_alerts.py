@@ -10,12 +10,14 @@ import hmac
 import http.server
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import urllib.error
 import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -165,6 +167,77 @@ def real_alertmanager(binary, folder, port, receivers):
                 process.wait(timeout=60)
 
 
+def metric(port, name):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        return float(re.search(rf"^{name} (\S+)", answer.read().decode(), re.M)[1])
+
+
+def is_ready(port):
+    """(is it, the check `alerts`)."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=10) as answer:
+            text = answer.read()
+    except urllib.error.HTTPError as error:
+        text = error.read()
+    ready = json.loads(text)
+    return ready["ready"], next(check for check in ready["checks"] if check["name"] == "alerts")
+
+
+@contextlib.contextmanager
+def unreadable(db):
+    """No reader can make anything of the database, until the block ends."""
+    kept = {end: db + end + ".kept" for end in ("", "-wal", "-shm") if os.path.exists(db + end)}
+    for end, path in kept.items():
+        os.rename(db + end, path)
+    with open(db, "wb") as file:
+        file.write(b"no database " * 1000)
+    try:
+        yield
+    finally:
+        for end, path in kept.items():
+            os.replace(path, db + end)
+
+
+def blind(binary, config, port, folder, hook, manager):
+    """Nobody can read the ledger: Alertmanager goes on hearing of what it knows, for a day; the others of nothing."""
+    db, log = os.path.join(folder, "gpu.db"), os.path.join(folder, "log")
+    rounds = "gputally_alerts_blind_rounds_total"
+    with served(binary, config, port, log):
+        seen = len(manager.taken())
+        check("Alertmanager is told as long as it looks", wait(lambda: len(manager.taken()) > seen))
+        names = sorted(each["labels"]["key"] for each in json.loads(manager.taken()[-1][2]))
+        told = len(hook.taken())
+        check("it says that it looks", is_ready(port)[1]["ok"] and metric(port, rounds) == 0, is_ready(port))
+        with unreadable(db):
+            check("rounds go by in which nothing is read", wait(lambda: metric(port, rounds) >= 2))
+            seen, before = len(manager.taken()), metric(port, rounds)
+            check("and more than Alertmanager would wait", wait(lambda: metric(port, rounds) >= before + 5))
+            check("it is told in each of them", len(manager.taken()) >= seen + 4, (seen, len(manager.taken())))
+            last = json.loads(manager.taken()[-1][2])
+            check("of all that fires, and that it goes on", sorted(each["labels"]["key"] for each in last) == names
+                  and all(each["endsAt"] > each["startsAt"] for each in last), last[:1])
+            ready, alerts = is_ready(port)
+            check("readyz says since when, and until when", not ready and not alerts["ok"]
+                  and len(re.findall(r"20\d\d-\d\d-\d\dT", alerts["why"])) == 2 and db not in alerts["why"], alerts)
+        check("then it looks again", wait(lambda: is_ready(port)[1]["ok"]), is_ready(port))
+        check("and nobody was told of an end or twice", len(hook.taken()) == told, (told, len(hook.taken())))
+    os.environ["GPUTALLY_TEST_CLOCK"] = time.strftime("%Y-%m-%dT%H:%M:%SZ,3600", time.gmtime())    # an hour a second
+    try:
+        with served(binary, config, port, log):
+            seen = len(manager.taken())
+            wait(lambda: len(manager.taken()) > seen)
+            with unreadable(db):
+                began = wait(lambda: metric(port, rounds) >= 1)
+                first = len(manager.taken())
+                over = wait(lambda: "goes_on=nothing" in open(log, encoding="utf-8").read())
+                last, n = len(manager.taken()), metric(port, rounds)
+                check("for a day, and no longer", began and over and last >= first
+                      and wait(lambda: metric(port, rounds) >= n + 3) and len(manager.taken()) <= last,
+                      (began, over, first, last, len(manager.taken())))
+    finally:
+        del os.environ["GPUTALLY_TEST_CLOCK"]
+
+
 def main(binary):
     receivers = hook, chat, manager = Receiver(), Receiver(), Receiver()
     with tempfile.TemporaryDirectory() as folder:
@@ -206,6 +279,8 @@ def main(binary):
         with served(binary, config, port, log):
             check("after a restart Alertmanager hears again", wait(lambda: len(manager.taken()) >= 5))
             check("and the others do not", len(hook.taken()) == 1 and len(chat.taken()) == 1)
+
+        blind(binary, config, port, folder, hook, manager)
 
         configure(folder, port, receivers, findings=10**9)
         with open(config, "a", encoding="utf-8") as file:
