@@ -7,6 +7,9 @@
  *      403, 404: paused like a failure; where it stays so, told once and tried again every ten
  * minutes
  *
+ * Before a watch that follows a broken one, or one that said nothing, the server's version is asked
+ * for: kube_version.c.
+ *
  * A list is a consistent picture of one moment however many pages it takes; where it takes so long
  * that the server forgets that moment (410), it begins anew. The version of the list is where the
  * watch begins, that of each event and bookmark is where it is resumed, so nothing is missed
@@ -23,7 +26,6 @@
 #define WATCH_FAILURES_MAX 6            /* in a row; then the list is asked again */
 #define DOUBTS_MAX 2                    /* … where the server may mean the version */
 #define REFUSALS_MAX 6 /* in a row; then it is meant: a server that just started refuses all */
-#define PAGE_BYTES_MAX ((uint64_t)1 << 30)
 
 static struct str cluster_of(const struct kube_follower *f)
 {
@@ -44,10 +46,9 @@ static void tell(struct kube_follower *f, enum kube_act act)
     kube_tell(f->watch, &record);
 }
 
-/* All up to now was told. */
+/* All up to f->t was told. */
 static void seen(struct kube_follower *f, bool at_once)
 {
-    tick(f);
     pthread_mutex_lock(&f->watch->lock);
     f->status.seen = f->t;
     pthread_mutex_unlock(&f->watch->lock);
@@ -271,7 +272,7 @@ static enum err page_piece(void *context, struct str bytes, struct error *err)
 {
     struct kube_follower *f = context;
     f->page_bytes += bytes.n;
-    if (f->page_bytes > PAGE_BYTES_MAX)
+    if (f->page_bytes > KUBE_PAGE_BYTES_MAX)
         return error_set(err, ERR_LIMIT, "a page of %s is longer than 1 GiB", f->resource->plural);
     kube_reader_feed(f->reader, bytes.p, bytes.n);
     return ERR_OK;
@@ -349,7 +350,7 @@ static enum err list(struct kube_follower *f, struct http_answer *answer, struct
     struct http_client *client = http_client_new(f->list_site, &f->watch->stop);
     enum err e = ERR_OK;
     f->version[0] = '\0';
-    f->in_list = false;
+    f->in_list = f->doubt = f->quiet = false;
     strbuf_clear(&f->more);
     if (f->status.seen > f->seen_told) { /* how far the stretch that ends here was known */
         struct kube_record record =
@@ -387,8 +388,14 @@ static void on_event(void *context, const struct kube_event *event)
         snprintf(f->event_error.text, sizeof f->event_error.text, "%.*s", STR_ARG(event->message));
         return;
     }
-    if (event->version.n && event->version.n < sizeof f->version)
-        snprintf(f->version, sizeof f->version, "%.*s", STR_ARG(event->version));
+    if (!event->version.n || event->version.n >= sizeof f->version)
+        return;
+    char version[KUBE_VERSION_TEXT_MAX];
+    snprintf(version, sizeof version, "%.*s", STR_ARG(event->version));
+    if (event->type != KUBE_EVENT_DELETED && kube_version_is_before(version, f->version))
+        kube_version_went_back(f, version);
+    else if (f->version[0])
+        snprintf(f->version, sizeof f->version, "%s", version);
 }
 
 static enum err watch_begins(void *context, const struct http_answer *answer, struct error *err)
@@ -412,6 +419,8 @@ static enum err watch_piece(void *context, struct str bytes, struct error *err)
     if (f->event_error.is_one)
         return error_set(err, ERR_PROTOCOL, "the watch of %s ended: %.150s", f->resource->plural,
                          f->event_error.text);
+    if (!f->version[0])
+        return error_set(err, ERR_PROTOCOL, "the versions of %s run back", f->resource->plural);
     if (f->events_now > before) {
         seen(f, false);
         f->failures = 0;
@@ -459,11 +468,26 @@ static enum err watch(struct kube_follower *f, struct http_answer *answer, struc
     if (e == ERR_OK && f->events_now == 0 && clock_monotonic() - began < SHORT_WATCH_MS)
         return error_set(err, ERR_PROTOCOL, "the watch of %s ends as soon as it begins",
                          f->resource->plural);
-    if (e == ERR_OK) {
-        f->failures = 0;
+    if (e != ERR_OK)
+        return e;
+    f->failures = 0;
+    tick(f);
+    f->doubt = f->quiet = f->events_now == 0;
+    if (!f->quiet)
         seen(f, true);
-    }
     return e;
+}
+
+/* Before a watch that goes on with one that broke, or that said nothing. */
+static enum err settle_doubt(struct kube_follower *f, struct http_answer *answer, struct error *err)
+{
+    enum err e = kube_version_look(f, answer, err);
+    if (e != ERR_OK)
+        return e;
+    if (f->quiet && f->version[0])
+        seen(f, true);
+    f->doubt = f->quiet = false;
+    return ERR_OK;
 }
 
 /* ------------------------------------------------------------------ what to do when it fails */
@@ -508,6 +532,7 @@ static bool wait_out_failure(struct kube_follower *f, const struct http_answer *
                      answer->status != 401 && answer->status != 403);
     if ((doubtful && f->failures >= DOUBTS_MAX) || f->failures >= WATCH_FAILURES_MAX)
         f->version[0] = '\0';
+    f->doubt = f->version[0] != '\0';
     return kube_pause(f->watch, pause);
 }
 
@@ -523,6 +548,8 @@ static bool step(struct kube_follower *f)
     if (e == ERR_OK && was_listing) {
         kube_set_state(f, KUBE_WATCH_LISTING, NULL);
         e = list(f, &answer, &err);
+    } else if (e == ERR_OK && f->doubt) {
+        e = settle_doubt(f, &answer, &err);
     } else if (e == ERR_OK) {
         kube_set_state(f, KUBE_WATCH_WATCHING, NULL); /* it may be silent for long */
         e = watch(f, &answer, &err);

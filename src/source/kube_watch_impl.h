@@ -2,6 +2,7 @@
  *
  *     kube_watch.c     options, threads, records to history and sink, status
  *     kube_follow.c    one resource: list, watch, and what to do when that fails
+ *     kube_version.c   has the server gone back?
  *     kube_owners.c    controllers above pods, asked for one by one
  *     kube_targets.c   exporter pods
  *
@@ -23,7 +24,8 @@
 #define KUBE_BACKOFF_MAX_MS ((time_ms)60 * 1000)
 #define KUBE_VERSION_TEXT_MAX 128            /* bytes of a resourceVersion */
 #define KUBE_CONTINUE_MAX ((size_t)64 << 10) /* bytes of a token that asks for the next page */
-#define KUBE_NOTES_MAX 256                   /* different ones; later ones are not told */
+#define KUBE_PAGE_BYTES_MAX ((uint64_t)1 << 30)
+#define KUBE_NOTES_MAX 256 /* different ones; later ones are not told */
 #define KUBE_OWNER_QUEUE_MAX (1u << 20)
 #define KUBE_METADATA_LIST                                                                         \
     "Accept: application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
@@ -56,7 +58,9 @@ struct kube_follower {
     uint64_t generation;                 /* of the access, when the sites were made */
     char path[256];                      /* empty: its version is not known yet */
     char version[KUBE_VERSION_TEXT_MAX]; /* to watch from; empty: list first */
-    struct strbuf more;                  /* the next page of the list */
+    bool doubt;         /* the server may have gone back: it is asked before the next watch */
+    bool quiet;         /* … since the last watch ended well without a word; it ended at t */
+    struct strbuf more; /* the next page of the list */
 
     time_ms t;                  /* of the record in hand; never runs backwards */
     time_ms seen_told;          /* of the last SEEN record */
@@ -129,6 +133,14 @@ void kube_set_state(struct kube_follower *follower, enum kube_watch_state state,
 
 /* ---- kube_follow.c */
 void *kube_follow(void *follower);
+
+/* ---- kube_version.c */
+/* Both are numbers, and a is less. */
+bool kube_version_is_before(const char *a, const char *b);
+/* Asks the server for its version; where it is before the follower's, the list is to be asked anew:
+ * that is told, and the follower's version is empty afterwards. */
+enum err kube_version_look(struct kube_follower *f, struct http_answer *answer, struct error *err);
+void kube_version_went_back(struct kube_follower *f, const char *to);
 
 /* ---- kube_owners.c */
 /* A controller was named: it is asked for, where it is not known. Takes the lock. */

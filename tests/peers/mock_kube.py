@@ -82,6 +82,20 @@ class Store:
             self.compacted = self.version
             self.events = []
 
+    def backup(self):
+        """What a backup of etcd keeps."""
+        with self.lock:
+            return self.version, dict(self.objects)
+
+    def restore(self, backup):
+        """As after a restore: versions go on from the backup's, and what came after it has never been."""
+        with self.lock:
+            self.version, objects = backup
+            self.objects = dict(objects)
+            self.compacted = min(self.compacted, self.version)
+            self.events = [event for event in self.events if event[0] <= self.version]
+            self.lock.notify_all()
+
 
 class MockKube:
     def __init__(self, tls=None, seed=0):
@@ -98,6 +112,7 @@ class MockKube:
         self.gone_as_event = False
         self.bookmark_s = 0.5
         self.bookmarked = {}            # resource -> version that watchers were told last
+        self.hands_on = False           # bookmarks of versions that are lower than those before
         self.open_watches = set()
         self.stopping = False
         mock = self
@@ -187,6 +202,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if resource not in RESOURCES or RESOURCES[resource][0] != group:
             return self.send(404, status(404, "NotFound", "the server could not find the requested resource"))
         verb = "get" if len(rest) > 1 else "watch" if query.get("watch") in ("1", "true") else "list"
+        if verb == "list" and query.get("limit") == "1":
+            verb = "peek"       # for its version
         api.requests.append((verb, resource, query, time.monotonic()))
         fault = "403" if resource in api.forbidden else api.strike(resource, verb)
         if fault == "403":
@@ -359,6 +376,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                     store.lock.wait(0.05)
                 news = [event for event in store.events if event[0] > version and event[1] == resource]
                 latest, gone = store.version, version < store.compacted
+            if latest < version and not api.hands_on:    # of the future: a real server says nothing until it comes, no bookmark either
+                time.sleep(0.05)
+                continue
             if gone:
                 self.chunk(self.event("ERROR", status(410, "Expired", "The resourceVersion for the provided watch is "
                                                       "too old.")))

@@ -579,6 +579,48 @@ def exec_user(command, more=""):
             f"env: [{{name: WORD, value: 'of mine'}}]{more}}}")
 
 
+def a_server_that_went_back_is_listed_anew(mock):
+    """etcd from a backup: versions begin again below those that were seen, and a watch from there says nothing."""
+    for how in ("with a restart", "behind a watch that stays open", "behind a proxy that hands on its bookmarks"):
+        small_cluster(mock)
+        mock.bookmark_s = 0.1 if "bookmark" in how else 3600
+        follower = Follower(kubeconfig(mock.url), watch_ms=1000 if "open" in how else 60000)
+        follower.synced()
+        backup = mock.store.backup()
+        for i in range(50):
+            mock.store.put("pods", pod(f"after-the-backup-{i}"))
+            mock.store.put("nodes", node("n0", missing=i % 2))
+        mock.store.put("namespaces", namespace_object("never"))
+        follower.follows(mock)
+        if "bookmark" in how:
+            mock.hands_on = True
+        mock.store.restore(backup)
+        if "restart" in how:
+            mock.cut_watches()
+        mock.store.put("pods", pod("since"))
+        mock.store.delete("pods", "a", "p-00001")
+        check(f"a server that went back {how} is listed anew", follower.follows(mock),
+              "\n".join(sorted(set(follower.state()) ^ set(expected(mock)))[:6]) + follower.status("POD"))
+        replayed, rc = follower.replayed()
+        check("… and so its records say", replayed == expected(mock) and rc == 0)
+        mock.hands_on = False
+        follower.quit()
+
+
+def a_quiet_watch_is_not_listed_anew(mock):
+    """Nothing happened: that costs a question for the version, and no list."""
+    small_cluster(mock)
+    mock.bookmark_s = 3600
+    follower = Follower(kubeconfig(mock.url), watch_ms=1000)
+    follower.synced()
+    lists = mock.count("list", "namespaces")
+    watches = mock.count("watch", "namespaces")
+    check("a quiet watch is not listed anew", wait(lambda: mock.count("watch", "namespaces") >= watches + 3)
+          and mock.count("list", "namespaces") == lists and mock.count("peek", "namespaces") >= 2,
+          (lists, mock.count("list", "namespaces"), mock.count("peek", "namespaces")))
+    follower.quit()
+
+
 def exec_plugins(mock):
     small_cluster(mock)
     mock.tokens = {"t1"}
@@ -713,7 +755,8 @@ def main():
                      an_unreadable_event_is_made_good_by_a_list, a_label_of_100_kb_is_left_out,
                      controllers_are_known_up_to_the_top, a_forbidden_controller_ends_the_chain,
                      controllers_are_asked_for_until_there_is_an_answer, exporter_pods_are_targets, it_ends_at_once, refused_connections_are_waited_out,
-                     a_future_version_means_a_new_list, exec_plugins):
+                     a_future_version_means_a_new_list, a_server_that_went_back_is_listed_anew,
+                     a_quiet_watch_is_not_listed_anew, exec_plugins):
             if args.only in test.__name__:
                 with_mock(test)
         if args.only in "client_certificates":
