@@ -116,6 +116,18 @@ static const struct grant *by_name(const struct auth *auth, enum grant_kind kind
     return NULL;
 }
 
+bool auth_may_write(const struct auth *auth, struct str identity)
+{
+    bool may = false;
+    for (size_t i = 0; i < auth->grants_n; i++) {
+        const struct grant *grant = &auth->grants[i];
+        bool named = grant->kind == GRANT_TOKEN ? str_eq(grant->name, identity)
+                                                : str_glob(grant->name, identity);
+        may |= named && (grant->scopes & SCOPE_BIT(SCOPE_WRITE));
+    }
+    return may;
+}
+
 static void give(const struct grant *grant, struct str identity, struct access *ret)
 {
     *ret = (struct access){.identity = identity, .scopes = grant->scopes, .view = grant->view};

@@ -57,6 +57,9 @@ enum err auth_read(struct auth *auth, struct config_node section, struct error *
 enum err auth_check_listen(const struct auth *auth, const char *listen, bool tls_client_ca,
                            struct error *err);
 
+/* Is there a token, certificate or name of a proxy's that lets one write under this identity? */
+bool auth_may_write(const struct auth *auth, struct str identity);
+
 /* What a request shows of itself. Empty texts: not there. */
 struct auth_proof {
     struct str authorization;  /* the header */

@@ -123,6 +123,10 @@ struct http_route {
 
 /* ---- the server ---- */
 
+/* Is it ADDRESS:PORT, with a port of 0 to 65535? The address is looked up where it is listened at.
+ */
+bool http_listen_is_address(const char *listen);
+
 /* X(name, default, "key in the configuration", "what it is") */
 #define HTTP_LIMIT_TABLE(X)                                                                        \
     X(connections, 1000, "connections", "connections at a time")                                   \

@@ -36,6 +36,15 @@ static bool split(const char *listen, char *host, size_t room, const char **ret_
     return true;
 }
 
+bool http_listen_is_address(const char *listen)
+{
+    char host[256];
+    const char *port;
+    long long number;
+    return split(listen, host, sizeof host, &port) && str_to_i64(str_of(port), &number) &&
+           number >= 0 && number <= UINT16_MAX;
+}
+
 bool http_listen_is_loopback(const char *listen)
 {
     char host[256];

@@ -79,6 +79,18 @@ static bool is_time(const char *field)
     return n > 3 && strcmp(&field[n - 3], "_ms") == 0;
 }
 
+#define LISTEN_FORM "write it as ADDRESS:PORT, such as 127.0.0.1:9475, with a port of 0 to 65535"
+
+static enum err read_listen(const struct config_reading *of, void *at, struct config_node node,
+                            struct error *err)
+{
+    enum err code = config_into_text(of, at, node, err);
+    const char *listen = code ? NULL : *(const char **)at;
+    if (listen && !http_listen_is_address(listen))
+        code = config_error(node, err, "'%.100s' is no address to listen at: " LISTEN_FORM, listen);
+    return code;
+}
+
 static enum err read_limits(const struct config_reading *of, void *at, struct config_node node,
                             struct error *err)
 {
@@ -107,6 +119,8 @@ static enum err read_limits(const struct config_reading *of, void *at, struct co
         if (!code)
             code = is_time(table[k].field) ? config_as_duration(value, 0, to, err)
                                            : config_as_int(value, 1, INT64_MAX / 2, to, err);
+        if (!code && *to == 0)
+            code = config_error(value, err, "a time over 0 is needed here, such as 10s");
         if (code)
             return code;
     }
@@ -212,7 +226,7 @@ static const struct config_key serve_keys[] = {
     {"db", config_into_path, SERVE_AT(db)},
     {"journal", config_into_path, SERVE_AT(journal)},
     {"journal_cap", read_journal_cap, 0},
-    {"listen", config_into_text, SERVE_AT(listen)},
+    {"listen", read_listen, SERVE_AT(listen)},
     {"hosts", read_hosts, 0},
     {"tls", read_tls, 0},
     {"limits", read_limits, 0},
@@ -541,6 +555,9 @@ enum err serve_config_finish(struct serve_config *serve, struct error *err)
         return error_set(err, ERR_CONFIG,
                          "no database is named: give --db FILE, or serve: {db: FILE} in the "
                          "configuration");
+    if (!http_listen_is_address(serve->listen))
+        return error_set(err, ERR_CONFIG, "'%.100s' is no address to listen at: " LISTEN_FORM,
+                         serve->listen);
     if (!serve->journal) {
         struct strbuf path = {0};
         strbuf_addf(&path, "%s.journal", serve->db);

@@ -9,6 +9,7 @@
 #include "insight/threshold.h"
 #include "serve/notify.h"
 #include "serve/service_impl.h"
+#include "serve/tls.h"
 
 #define TICK_MS 1000
 
@@ -156,11 +157,16 @@ enum err service_check(const struct service_setup *setup, struct error *err)
     struct thresholds thresholds;
     struct collector *collector = NULL;
     struct auth *auth = NULL;
+    struct tls *tls = NULL;
     enum err code = thresholds_read(setup->config, &thresholds, err);
     if (!code)
         code = service_make_auth(setup, &auth, err);
+    if (!code && setup->serve.tls_cert)
+        code = tls_new(setup->serve.tls_cert, setup->serve.tls_key, setup->serve.tls_client_ca,
+                       &tls, err);
     if (!code)
         code = service_make_collector(&service, setup, &collector, err);
+    tls_free(tls);
     collector_stop(collector);
     auth_free(auth);
     return code;

@@ -15,6 +15,23 @@ struct api_settings service_api_settings(const struct service_setup *setup,
     };
 }
 
+/* A source whose samples nobody may send would stay empty without a word. */
+static enum err check_tenants(const struct service_setup *setup, const struct auth *auth,
+                              struct error *err)
+{
+    for (size_t i = 0; i < setup->serve.sources_n; i++) {
+        const struct source_config *source = &setup->serve.sources[i];
+        const char *tenant = source->tenant ? source->tenant : "";
+        if (source->kind == SOURCE_KIND_REMOTE_WRITE && *tenant &&
+            !auth_may_write(auth, str_of(tenant)))
+            return config_error(source->at, err,
+                                "nobody may send samples as '%.60s': access: has no token of this "
+                                "name with the scope write (gputally config token makes one)",
+                                tenant);
+    }
+    return ERR_OK;
+}
+
 enum err service_make_auth(const struct service_setup *setup, struct auth **ret, struct error *err)
 {
     struct config_node section = setup->config->sections[CONFIG_ACCESS_SECTION];
@@ -23,6 +40,8 @@ enum err service_make_auth(const struct service_setup *setup, struct auth **ret,
     if (!code)
         code =
             auth_check_listen(auth, setup->serve.listen, setup->serve.tls_client_ca != NULL, err);
+    if (!code)
+        code = check_tenants(setup, auth, err);
     if (code)
         auth_free(auth);
     else

@@ -71,7 +71,7 @@ static enum err load_key(const struct tls *tls, struct loaded *loaded, struct er
     struct strbuf text = {0};
     enum err code = file_text(tls->key_path, PEM_MAX, &text, err);
     if (code != ERR_OK)
-        return code;
+        return error_prefix(err, "the certificate's key");
     gnutls_datum_t pem = datum(&text);
     int rc = gnutls_privkey_init(&loaded->key);
     if (rc >= 0)
@@ -79,7 +79,9 @@ static enum err load_key(const struct tls *tls, struct loaded *loaded, struct er
     gnutls_memset(text.text, 0, text.n);
     strbuf_release(&text);
     if (rc < 0)
-        return error_set(err, ERR_CONFIG, "key %s: %s", tls->key_path, gnutls_strerror(rc));
+        return error_set(err, ERR_CONFIG,
+                         "key %s: %s It must be a private key in PEM, without a password",
+                         tls->key_path, gnutls_strerror(rc));
     return ERR_OK;
 }
 
@@ -112,7 +114,7 @@ static enum err load_clients(const struct tls *tls, struct loaded *loaded, struc
         return ERR_OK;
     enum err code = file_text(tls->ca_path, PEM_MAX, ret_pem, err);
     if (code != ERR_OK)
-        return code;
+        return error_prefix(err, "authorities of clients");
     gnutls_datum_t pem = datum(ret_pem);
     int rc = gnutls_x509_trust_list_init(&loaded->clients, 0);
     if (rc >= 0)

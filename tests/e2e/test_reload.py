@@ -16,13 +16,11 @@ import tempfile
 import threading
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "lib"))
 
-from service import Failed, Service, write_config  # noqa: E402
-
+from checks import Failed, PATIENCE_S, attempt, verdict  # noqa: E402
 import servers  # noqa: E402
-
-PATIENCE_S = 30
+from service import Service, write_config  # noqa: E402
 
 
 class Exporter(http.server.BaseHTTPRequestHandler):
@@ -46,7 +44,7 @@ class Running:
     """A service over a configuration that is written anew."""
 
     def __init__(self, binary, folder, target):
-        self.path = os.path.join(folder, "config.json")
+        self.binary, self.path = binary, os.path.join(folder, "config.json")
         self.db = os.path.join(folder, "gpu.db")
         self.port, self.target = servers.free_port(), target
         subprocess.run([binary, "demo", "--gpus", "8", "--days", "1", "--step", "5m", "--gap", "15m", "--quiet", "--db",
@@ -72,6 +70,20 @@ class Running:
         status, text = self.service.ready()
         if status != 503 or not re.search(why, text):
             raise Failed(f"{keys}: /readyz says {status}: {text}")
+
+    def check(self, config):
+        path = write_config(os.path.join(os.path.dirname(self.path), "wrong.json"), config)
+        return subprocess.run([self.binary, "config", "check", path], capture_output=True, text=True, timeout=PATIENCE_S)
+
+    def wrong(self, config, why):
+        done = self.check(config)
+        if done.returncode == 0 or not re.search(why, done.stderr):
+            raise Failed(f"config check of {config}: {done.returncode} {done.stderr}")
+
+    def fine(self, config):
+        done = self.check(config)
+        if done.returncode:
+            raise Failed(f"config check of {config}: {done.stderr}")
 
     def connect(self, data=b""):
         one = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S)
@@ -99,6 +111,7 @@ def post(length):
             b"application/x-protobuf\r\nContent-Length: %d\r\n\r\n" % length) + b"x" * (length - 1), b"x"
 
 
+HOUR = {"head_timeout": "1h", "body_timeout": "1h", "idle_timeout": "1h"}
 LONG = head(b"X-Long: " + b"y" * 8000 + b"\r\n")
 
 
@@ -127,11 +140,10 @@ def headers_and_bodies(run):
 
 def times(run):
     """head_timeout, body_timeout, idle_timeout: a connection that would be kept for an hour is ended once they are short."""
-    hour = {"head_timeout": "1h", "body_timeout": "1h", "idle_timeout": "1h"}
     asked = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
     for key, sent, answered in (("head_timeout", b"GET /hea", False), ("body_timeout", post(5000)[0], False),
                                 ("idle_timeout", asked, True)):
-        run.reload(limits={**hour, key: "1s"})
+        run.reload(limits={**HOUR, key: "1s"})
         with run.connect(sent) as one:
             got = b""
             with contextlib.suppress(ConnectionResetError):
@@ -145,10 +157,11 @@ def times(run):
 def in_hand(run):
     """What is in hand when other keys change: it is answered, however long it takes."""
     begun, rest = post(5000)
+    run.reload(limits=HOUR)
     with run.connect(begun) as one, run.connect(b"GET /healthz HTTP/1.1\r\nHost: loc") as two:
-        run.reload(serve={"every": "2h"})
-        run.refused("soon", serve={"every": "soon"})
-        run.reload(serve={"every": "1h"})
+        run.reload(limits=HOUR, serve={"every": "2h"})
+        run.refused("soon", limits=HOUR, serve={"every": "soon"})
+        run.reload(limits=HOUR, serve={"every": "1h"})
         one.sendall(rest)
         two.sendall(b"alhost\r\n\r\n")
         got = one.recv(200).split()[1:2], two.recv(200).split()[1:2]
@@ -173,33 +186,57 @@ def collecting(run):
     run.service.until("being ready", lambda: run.service.ready()[0] == 200)
 
 
-CHECKS = (headers_and_bodies, times, in_hand, collecting)
+def certificate(folder):
+    cert, key = os.path.join(folder, "cert.pem"), os.path.join(folder, "key.pem")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30",
+                    "-subj", "/CN=x", "-keyout", key, "-out", cert], check=True, capture_output=True)
+    return cert, key
+
+
+def said(run):
+    """What is wrong is said before it runs: what, where, and what to do; and neither runs nor is taken at a reload."""
+    cert, key = certificate(os.path.dirname(run.db))
+    edge = {"name": "edge", "hash": "sha256:" + 64 * "0"}
+    writer = {"kind": "remote-write", "cluster": "edge", "tenant": "edge"}
+    form = r"ADDRESS:PORT, such as 127\.0\.0\.1:9475"
+    for config, why in (
+            ({"listen": "127.0.0.1:99999"}, r"wrong\.json:\d+:\d+: '127\.0\.0\.1:99999' .*" + form),
+            ({"listen": "127.0.0.1"}, form), ({"listen": 9475}, form), ({"listen": "127.0.0.1:80x"}, form),
+            ({"limits": {"head_timeout": "0s"}}, r"wrong\.json:\d+:\d+: a time over 0"),
+            ({"tls": {"cert": "/nowhere.pem", "key": key}}, r"/nowhere\.pem: No such file"),
+            ({"tls": {"cert": cert, "key": "/nowhere.key"}}, r"certificate's key: .*/nowhere\.key: No such file"),
+            ({"tls": {"cert": cert, "key": cert}}, r"key \S+cert\.pem: .* private key in PEM"),
+            ({"tls": {"cert": cert, "key": key, "client_ca": "/nowhere.ca"}}, r"authorities of clients: .*/nowhere\.ca")):
+        run.wrong({"serve": {"db": run.db, **config}}, why)
+    for access in ({}, {"access": {"tokens": [edge]}}, {"access": {"tokens": [{**edge, "name": "other", "scopes": ["write"]}]}}):
+        run.wrong({"serve": {"db": run.db}, "sources": [writer], **access},
+                  r"wrong\.json:\d+:\d+: nobody may send samples as 'edge': .* scope write .*gputally config token")
+    run.fine({"serve": {"db": run.db, "tls": {"cert": cert, "key": key}}, "sources": [writer],
+              "access": {"tokens": [{**edge, "scopes": ["write"]}]}})
+    run.fine({"serve": {"db": run.db}, "sources": [writer],
+              "access": {"certificates": [{"name": "ed*", "scopes": ["write"]}]}})
+    done = subprocess.run([run.binary, "serve", "--db", run.db + "2", "--listen", "127.0.0.1:99999"], capture_output=True, text=True,
+                          timeout=PATIENCE_S)
+    if done.returncode == 0 or not re.search(form, done.stderr):
+        raise Failed(f"--listen 127.0.0.1:99999: {done.returncode} {done.stderr}")
+    run.refused("ADDRESS:PORT", serve={"listen": "127.0.0.1:99999"})
+
+
+CHECKS = (said, headers_and_bodies, times, in_hand, collecting)
 
 
 def main(binary):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Exporter)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    passed = failed = 0
     with tempfile.TemporaryDirectory(prefix="gputally-e2e-reload-") as folder:
         run = Running(binary, folder, f"127.0.0.1:{server.server_address[1]}")
         with run.service.wait():
             for check in CHECKS:
-                try:
-                    check(run)
-                except (Failed, OSError) as error:
-                    failed += 1
-                    print(f"FAIL {check.__name__}: {error}", flush=True)
-                    continue
-                passed += 1
-                print(f"ok   {check.__name__}", flush=True)
-            status, _ = run.service.end()
-            if status:
-                failed += 1
-                print(f"FAIL the end: exit status {status}")
+                attempt(check.__name__, check, run)
+            attempt("the end", run.service.end)
     server.shutdown()
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    return verdict()
 
 
 if __name__ == "__main__":
