@@ -15,6 +15,7 @@
 
 #include "fleet/config.h"
 #include "serve/http.h"
+#include "serve/live_claims.h"
 #include "util/money.h"
 
 /* ---- what the service knows ---- */
@@ -74,6 +75,8 @@ struct api_options {
     struct live *live;
     void (*look)(
         void *context); /* somebody looks at live: fetch what is newer; may wait a little */
+    /* Which pods claims have put on GPUs now: adds them. NULL: none. */
+    void (*placed)(void *context, struct live_claims *ret);
     /* Fill at most room checks; returns how many. NULL: the database is the only one. */
     size_t (*checks)(void *context, struct health_check *ret, size_t room);
     void (*stats)(void *context, struct service_stats *ret);

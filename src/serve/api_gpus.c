@@ -96,15 +96,20 @@ enum err api_gpus(struct api_call *call, struct strbuf *out, struct error *err)
     const struct api_options *options = &call->api->options;
     struct writing writing = {.view = &call->request->access->view, .out = out};
     const struct gpu_book *book = NULL;
+    struct live_claims claims = {0};
     if (options->look)
         options->look(options->context);
     enum err code = gpu_books_take(call->api->gpu_books, call, &book, err);
     if (code)
         return code;
+    if (options->placed)
+        options->placed(options->context, &claims);
     strbuf_addc(out, '[');
-    live_view(options->live, call->settings->config->settings.idle_below, book, write_gpu,
-              &writing);
+    live_view(options->live,
+              &(struct live_view_of){call->settings->config->settings.idle_below, book, &claims},
+              write_gpu, &writing);
     strbuf_add(out, STR("]\n"));
+    live_claims_release(&claims);
     gpu_book_release(book);
     return ERR_OK;
 }

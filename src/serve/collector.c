@@ -502,3 +502,9 @@ void collector_look(struct collector *collector, time_ms wait_ms)
         feed_look(collector->books[i].feed, left > 0 ? left : 0);
     }
 }
+
+void collector_placed(struct collector *collector, struct live_claims *ret)
+{
+    for (size_t i = 0; i < collector->books_n; i++)
+        feed_placed(collector->books[i].feed, ret);
+}

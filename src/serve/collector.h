@@ -56,6 +56,8 @@ void collector_write(struct collector *collector, struct str tenant,
                      const struct push_request *request, struct push_answer *ret);
 /* Somebody looks at the latest values (feed_look): waits at most wait_ms for first answers. */
 void collector_look(struct collector *collector, time_ms wait_ms);
+/* Which pods claims of Kubernetes have put on GPUs now (feed_placed): adds them. */
+void collector_placed(struct collector *collector, struct live_claims *ret);
 /* Were hours booked with other settings than the configuration's? */
 bool collector_settings_changed(struct collector *collector);
 

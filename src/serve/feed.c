@@ -353,6 +353,26 @@ void feed_look(struct feed *feed, time_ms wait_ms)
         prometheus_live_want(feed->lives[i], wait_ms);
 }
 
+struct placing {
+    struct live_claims *to;
+    struct str cluster;
+};
+
+static void place(void *context, const struct kube_placed *placed)
+{
+    struct placing *placing = context;
+    live_claims_add(placing->to, placing->cluster, placed->device, placed->namespace, placed->pod);
+}
+
+void feed_placed(struct feed *feed, struct live_claims *ret)
+{
+    struct placing placing = {ret, str_of(feed->cluster)};
+    pthread_rwlock_rdlock(&feed->lock);
+    if (feed->watch)
+        kube_source_placed(feed->watch, placing.cluster, place, &placing);
+    pthread_rwlock_unlock(&feed->lock);
+}
+
 void feed_mark(struct feed *feed, struct strbuf *ret)
 {
     if (feed->journal)

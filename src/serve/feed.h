@@ -16,6 +16,7 @@
 #define GPUTALLY_SERVE_FEED_H
 
 #include "serve/api.h"
+#include "serve/live_claims.h"
 #include "serve/log.h"
 #include "serve/serve_config.h"
 #include "source/live.h"
@@ -44,6 +45,8 @@ const char *feed_kind(const struct feed *feed); /* a word of source_kind_words *
 /* Somebody looks at the latest values: servers are asked for them too. Waits for a first answer, at
  * most wait_ms. */
 void feed_look(struct feed *feed, time_ms wait_ms);
+/* Which pods claims of Kubernetes have put on GPUs now: adds them. Any thread. */
+void feed_placed(struct feed *feed, struct live_claims *ret);
 /* Where the journal stands, and the oldest sample that came after a mark (source/journal.h);
  * nothing and TIME_MAX where all sources have a history. */
 void feed_mark(struct feed *feed, struct strbuf *ret);

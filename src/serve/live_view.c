@@ -3,6 +3,7 @@
 struct viewing {
     const struct gpu_book *book;
     int64_t idle_below;
+    const struct live_claims *claims;
     gpu_now_fn each;
     void *to;
 };
@@ -43,16 +44,29 @@ static time_ms idle_since(const struct live_gpu *gpu, const struct gpu_known *sl
     return slot && slot->idle_since != TIME_MIN ? slot->idle_since : gpu->first;
 }
 
-/* Who holds it, in the ledger's words. Where no label names a pod, and none did when the hour was
- * booked, that is whom the ledger laid there by Kubernetes' count. */
+/* Is whom the ledger has there still there, though no label says so? Whom it laid there by
+ * Kubernetes' count, and the pod of a claim for a part of the card, of which the ledger alone knows
+ * which part. */
+static bool still_holds(const struct viewing *viewing, const struct live_gpu *gpu,
+                        const struct gpu_known *slot)
+{
+    const struct names *names = viewing->book->names;
+    return slot &&
+           (slot->unlabelled ||
+            live_claims_has(viewing->claims, str_of(gpu->cluster), str_of(gpu->uuid),
+                            names_text(names, slot->namespace), names_text(names, slot->pod)));
+}
+
+/* Who holds it, in the ledger's words where it knows the pod. */
 static void fill_holder(const struct viewing *viewing, const struct live_gpu *gpu,
                         const struct gpu_known *slot, struct gpu_now *now)
 {
     const struct gpu_book *book = viewing->book;
     const struct gpu_known *pod = NULL;
-    if (*gpu->pod)
+    if (*gpu->pod || live_claims_pod(viewing->claims, now->cluster, str_of(gpu->uuid),
+                                     now->instance, &now->namespace, &now->pod))
         pod = gpu_book_pod(book, now->cluster, now->namespace, now->pod);
-    else if (slot && slot->unlabelled)
+    else if (still_holds(viewing, gpu, slot))
         pod = slot;
     if (!pod)
         return;
@@ -142,10 +156,9 @@ static bool show_hours_before(const struct viewing *viewing, size_t *at, const c
     return true;
 }
 
-void live_view(struct live *live, int64_t idle_below, const struct gpu_book *book, gpu_now_fn each,
-               void *to)
+void live_view(struct live *live, const struct live_view_of *of, gpu_now_fn each, void *to)
 {
-    struct viewing viewing = {book, idle_below, each, to};
+    struct viewing viewing = {of->book, of->idle_below, of->claims, each, to};
     const struct live_snapshot *snapshot = live ? live_snapshot(live, LIVE_FRESH_MS) : NULL;
     const char *cluster = NULL;
     size_t at = 0;

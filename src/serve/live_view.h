@@ -4,6 +4,7 @@
 #define GPUTALLY_SERVE_LIVE_VIEW_H
 
 #include "serve/gpu_books.h"
+#include "serve/live_claims.h"
 #include "source/live.h"
 
 #define LIVE_VIEW_OLD_MS                                                                           \
@@ -23,9 +24,15 @@ struct gpu_now {
 };
 typedef bool (*gpu_now_fn)(void *context, const struct gpu_now *gpu); /* false: stop */
 
-/* In order of cluster, node and device. live: NULL or without GPUs: the ledger alone. What a pod's
- * team is, the ledger says; of a pod that it has not booked yet nothing is guessed. Any thread. */
-void live_view(struct live *live, int64_t idle_below, const struct gpu_book *book, gpu_now_fn each,
-               void *to);
+struct live_view_of {
+    int64_t idle_below;
+    const struct gpu_book *book;
+    const struct live_claims *claims;
+};
+/* In order of cluster, node and device. live: NULL or without GPUs: the ledger alone. A holder is
+ * whom labels name, else whom a claim has put there, else whom the ledger laid there without
+ * labels. What a pod's team is, the ledger says; of a pod that it has not booked yet nothing is
+ * guessed. Any thread. */
+void live_view(struct live *live, const struct live_view_of *of, gpu_now_fn each, void *to);
 
 #endif

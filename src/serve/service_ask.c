@@ -99,6 +99,15 @@ void service_look(void *context)
     pthread_rwlock_unlock(&service->lock);
 }
 
+void service_placed(void *context, struct live_claims *ret)
+{
+    struct service *service = context;
+    pthread_rwlock_rdlock(&service->lock);
+    if (service->collector)
+        collector_placed(service->collector, ret);
+    pthread_rwlock_unlock(&service->lock);
+}
+
 /* POST /api/v1/write: remote write. */
 void service_receive(void *context, const struct http_request *request, struct http_answer *answer)
 {

@@ -61,6 +61,7 @@ void service_reload(struct service *service);
 size_t service_checks(void *context, struct health_check *ret, size_t room);
 void service_stats_now(void *context, struct service_stats *ret);
 void service_look(void *context);
+void service_placed(void *context, struct live_claims *ret);
 void service_receive(void *context, const struct http_request *request, struct http_answer *answer);
 void service_on_request(void *context, const struct http_event *event);
 void service_committed(void *context);

@@ -69,6 +69,7 @@ enum err service_make_api(struct service *service, struct error *err)
                               .context = service,
                               .live = service->live,
                               .look = service_look,
+                              .placed = service_placed,
                               .checks = service_checks,
                               .stats = service_stats_now};
     return api_new(&api, true, &service->api, err);

@@ -70,6 +70,16 @@ void kube_history_controllers(struct kube_history *history, struct str cluster,
                               void (*want)(void *context, const struct kube_controller *controller),
                               void *context);
 
+/* A pod that a claim of dynamic resource allocation has put on a device, now. */
+struct kube_placed {
+    struct str namespace, pod, device; /* device: as fleet/objects.h spells it */
+};
+/* All of a cluster, in no order; texts live during the call. O(claims and slices), and nothing
+ * where there are no claims. */
+void kube_history_placed(struct kube_history *history, struct str cluster,
+                         void (*each)(void *context, const struct kube_placed *placed),
+                         void *context);
+
 struct kube_history_size {
     size_t nodes, pods, objects, versions, bytes;
 };

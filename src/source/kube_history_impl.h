@@ -2,7 +2,8 @@
  *
  *     kube_history.c          records in: objects, their versions, the times that were observed
  *     kube_history_out.c      facts of a slice out
- *     kube_history_keep.c     snapshots, and what may be forgotten */
+ *     kube_history_keep.c     snapshots, and what may be forgotten
+ *     kube_placed.c           where claims put pods now */
 #ifndef GPUTALLY_SOURCE_KUBE_HISTORY_IMPL_H
 #define GPUTALLY_SOURCE_KUBE_HISTORY_IMPL_H
 

@@ -138,6 +138,13 @@ struct kube_watch *kube_source_watch(struct source *source)
     return ((struct kube_source *)source)->watch;
 }
 
+void kube_source_placed(struct source *source, struct str cluster,
+                        void (*each)(void *context, const struct kube_placed *placed),
+                        void *context)
+{
+    kube_history_placed(((struct kube_source *)source)->history, cluster, each, context);
+}
+
 const char *kube_source_warning(const struct source *source)
 {
     return kube_access_warning(((const struct kube_source *)source)->access);

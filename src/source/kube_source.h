@@ -35,6 +35,11 @@ enum err kube_source_new(const struct kube_source_options *options, struct sourc
 struct kube_watch *kube_source_watch(struct source *source);
 const char *kube_source_warning(const struct source *source); /* of the login; NULL: none */
 
+/* Where claims of its cluster put pods now: see kube_history_placed(). Any thread. */
+void kube_source_placed(struct source *source, struct str cluster,
+                        void (*each)(void *context, const struct kube_placed *placed),
+                        void *context);
+
 /* No hour before t will be booked again: what is needed for those only is let go. */
 void kube_source_release(struct source *source, time_ms t);
 

@@ -11,6 +11,7 @@ struct lab {
     struct live *live;
     struct gpu_book book;
     struct gpu_known slots[8];
+    struct live_claims claims;
 };
 
 static name_t put(struct lab *lab, const char *text)
@@ -72,6 +73,7 @@ static int close_lab(void **state)
 {
     struct lab *lab = *state;
     live_free(lab->live);
+    live_claims_release(&lab->claims);
     names_free(lab->book.names);
     idmap_release(&lab->book.by_device);
     idmap_release(&lab->book.by_pod);
@@ -97,6 +99,21 @@ static bool see(void *context, const struct gpu_now *gpu)
     return true;
 }
 
+/* "device:instance pod team" of each. */
+static bool see_pod(void *context, const struct gpu_now *gpu)
+{
+    struct seen *seen = context;
+    seen->n += (size_t)snprintf(seen->text + seen->n, sizeof seen->text - seen->n,
+                                "%.*s:%.*s %.*s %.*s\n", STR_ARG(gpu->device),
+                                STR_ARG(gpu->instance), STR_ARG(gpu->pod), STR_ARG(gpu->team));
+    return true;
+}
+
+static void look(struct live *live, struct lab *lab, struct seen *seen)
+{
+    live_view(live, &(struct live_view_of){IDLE_BELOW, &lab->book, &lab->claims}, see, seen);
+}
+
 static void a_cluster_with_samples_is_shown_by_them_the_others_by_their_last_hour(void **state)
 {
     struct lab *lab = *state;
@@ -106,12 +123,12 @@ static void a_cluster_with_samples_is_shown_by_them_the_others_by_their_last_hou
     know(lab, "near", "GPU-gone", "", "", "");
     know(lab, "zoo", "GPU-3", "", "", "");
     sample(lab, "DCGM_FI_DEV_GPU_UTIL", "GPU-2", "", "p", T0, 40);
-    live_view(lab->live, IDLE_BELOW, &lab->book, see, &seen);
+    look(lab->live, lab, &seen);
     assert_string_equal(seen.text, "far GPU-1: search hour\n"
                                    "near GPU-2: vision sample\n"
                                    "zoo GPU-3:  hour\n");
     seen = (struct seen){0};
-    live_view(NULL, IDLE_BELOW, &lab->book, see, &seen);
+    look(NULL, lab, &seen);
     assert_string_equal(seen.text, "far GPU-1: search hour\nnear GPU-2: vision hour\n"
                                    "near GPU-gone:  hour\nzoo GPU-3:  hour\n");
 }
@@ -124,13 +141,13 @@ static void a_team_is_that_of_the_pod_and_never_guessed(void **state)
     know(lab, "far", "GPU-1", "", "new", "search");
     know(lab, "near", "GPU-2", "", "old", "vision");
     sample(lab, "DCGM_FI_DEV_GPU_UTIL", "GPU-2", "", "new", T0, 40);
-    live_view(lab->live, IDLE_BELOW, &lab->book, see, &seen);
+    look(lab->live, lab, &seen);
     assert_int_equal(seen.last.team.n, 0);
     assert_int_equal(seen.last.price_hour, 4 * NANO);
     sample(lab, "DCGM_FI_DEV_GPU_UTIL", "GPU-9", "", "old", T0, 40); /* it moved */
     struct live *live = lab->live;
     live_snapshot_release(live_snapshot(live, 0));
-    live_view(live, IDLE_BELOW, &lab->book, see, &seen);
+    look(live, lab, &seen);
     assert_true(str_eq(seen.last.team, STR("vision")));
     assert_int_equal(seen.last.price_hour, -1); /* of a GPU that is not booked */
 }
@@ -145,7 +162,7 @@ static void holders_that_were_laid_by_count_are_the_ledgers(void **state)
     know(lab, "near", "GPU-2", "", "named", "vision");
     sample(lab, "DCGM_FI_DEV_GPU_UTIL", "GPU-1", "", "", T0, 40);
     sample(lab, "DCGM_FI_DEV_GPU_UTIL", "GPU-2", "", "", T0, 40);
-    live_view(lab->live, IDLE_BELOW, &lab->book, see, &seen);
+    look(lab->live, lab, &seen);
     assert_string_equal(seen.text, "near GPU-1: search sample\nnear GPU-2:  sample\n");
     assert_int_equal(seen.last.pod.n, 0);
 }
@@ -158,7 +175,7 @@ static void the_board_of_a_split_gpu_is_no_slot(void **state)
     sample(lab, "DCGM_FI_DEV_POWER_USAGE", "GPU-2", "", "", T0, 300);
     sample(lab, "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "GPU-2", "1", "", T0, 0.5);
     sample(lab, "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "GPU-2", "2", "", T0, 0.5);
-    live_view(lab->live, IDLE_BELOW, &lab->book, see, &seen);
+    look(lab->live, lab, &seen);
     assert_string_equal(seen.text, "near GPU-2:1  sample\nnear GPU-2:2  sample\n");
 }
 
@@ -166,7 +183,7 @@ static time_ms since(struct lab *lab)
 {
     struct seen seen = {0};
     live_snapshot_release(live_snapshot(lab->live, 0));
-    live_view(lab->live, IDLE_BELOW, &lab->book, see, &seen);
+    look(lab->live, lab, &seen);
     return seen.last.idle_since;
 }
 
@@ -190,10 +207,57 @@ static void a_signal_that_fell_silent_is_not_known(void **state)
     struct seen seen = {0};
     sample(lab, "DCGM_FI_PROF_SM_ACTIVE", "GPU-2", "", "", T0, 0.7);
     sample(lab, "DCGM_FI_DEV_GPU_UTIL", "GPU-2", "", "", T0 + LIVE_VIEW_OLD_MS + 1, 50);
-    live_view(lab->live, IDLE_BELOW, &lab->book, see, &seen);
+    look(lab->live, lab, &seen);
     assert_int_equal(seen.last.sm, -1);
     assert_int_equal(seen.last.util, NANO / 2);
     assert_int_equal(seen.last.at, T0 + LIVE_VIEW_OLD_MS + 1);
+}
+
+static void claim(struct lab *lab, const char *cluster, const char *device, const char *pod)
+{
+    live_claims_add(&lab->claims, str_of(cluster), str_of(device), STR("ns"), str_of(pod));
+}
+
+/* An exporter that knows nothing of claims names no pod: whom the claim is for holds it, at once,
+ * and with the ledger's words once it has booked the pod. */
+static void a_claim_says_who_holds_what_labels_do_not(void **state)
+{
+    struct lab *lab = *state;
+    struct seen seen = {0};
+    know(lab, "near", "GPU-1", "", "booked", "search");
+    know(lab, "near", "GPU-2", "", "gone", "search"); /* its claim was given back */
+    know(lab, "near", "GPU-4", "", "booked", "search");
+    claim(lab, "near", "GPU-1", "booked");
+    claim(lab, "near", "GPU-3", "new");
+    claim(lab, "near", "GPU-4", "booked");
+    claim(lab, "far", "GPU-2", "elsewhere");
+    for (int i = 1; i <= 3; i++)
+        sample(lab, "DCGM_FI_DEV_GPU_UTIL", (const char *[]){"GPU-1", "GPU-2", "GPU-3"}[i - 1], "",
+               "", T0, 40);
+    sample(lab, "DCGM_FI_DEV_GPU_UTIL", "GPU-4", "", "labelled", T0, 40); /* labels go first */
+    live_view(lab->live, &(struct live_view_of){IDLE_BELOW, &lab->book, &lab->claims}, see_pod,
+              &seen);
+    assert_string_equal(seen.text, "GPU-1: booked search\nGPU-2:  \nGPU-3: new \n"
+                                   "GPU-4: labelled \n");
+}
+
+/* Of a claim for an instance telemetry's number is known, or only the profile: then the ledger has
+ * laid it on one. */
+static void a_claim_for_an_instance_is_that_instances(void **state)
+{
+    struct lab *lab = *state;
+    struct seen seen = {0};
+    know(lab, "near", "GPU-1", "3", "a", "search");
+    know(lab, "near", "GPU-1", "5", "b", "vision");
+    know(lab, "near", "GPU-1", "7", "c", "vision");
+    claim(lab, "near", "GPU-1/3", "a");
+    claim(lab, "near", "GPU-1/2g.20gb/MIG-x", "b");
+    sample(lab, "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "GPU-1", "3", "", T0, 0.4);
+    sample(lab, "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "GPU-1", "5", "", T0, 0.4);
+    sample(lab, "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "GPU-1", "7", "", T0, 0.4);
+    live_view(lab->live, &(struct live_view_of){IDLE_BELOW, &lab->book, &lab->claims}, see_pod,
+              &seen);
+    assert_string_equal(seen.text, "GPU-1:3 a search\nGPU-1:5 b vision\nGPU-1:7  \n");
 }
 
 int main(void)
@@ -203,6 +267,8 @@ int main(void)
         test(a_cluster_with_samples_is_shown_by_them_the_others_by_their_last_hour),
         test(a_team_is_that_of_the_pod_and_never_guessed),
         test(holders_that_were_laid_by_count_are_the_ledgers),
+        test(a_claim_says_who_holds_what_labels_do_not),
+        test(a_claim_for_an_instance_is_that_instances),
         test(the_board_of_a_split_gpu_is_no_slot),
         test(idle_since_is_the_last_work_seen_else_the_ledgers),
         test(a_signal_that_fell_silent_is_not_known),
