@@ -70,8 +70,7 @@ static void take_rows(struct timeline *line, const struct settings *settings)
     size_t n = line->n;
     line->pieces_n = line->pieces_room = n;
     line->from = mem_alloc(n * sizeof *line->from);
-    line->to = mem_alloc(n * sizeof *line->to);
-    memcpy(line->to, line->t, n * sizeof *line->to);
+    line->to = line->t;
     for (int s = 0; s < SIGNAL_COUNT; s++)
         if (booked[s])
             line->piece[s] = line->column[s];
@@ -426,9 +425,10 @@ void timeline_drop_rows(struct timeline *line)
 void timeline_release(struct timeline *line)
 {
     timeline_drop_rows(line);
+    if (line->to != line->t)
+        free(line->to);
     free(line->t);
     free(line->from);
-    free(line->to);
     for (int s = 0; s < SIGNAL_COUNT; s++)
         free(line->piece[s]);
     free(line->flags);

@@ -49,7 +49,7 @@ struct timeline {
     struct named_from *names;      /* in order of row; nobody before the first */
     size_t names_n, names_room;
     /* pieces */
-    time_ms *from, *to;
+    time_ms *from, *to; /* to: the rows' t where every row is a piece */
     size_t pieces_n, pieces_room;
     int64_t *piece[SIGNAL_COUNT]; /* of the signals that are booked; the row's column where
                                      every row is a piece */

@@ -41,6 +41,7 @@ static void the_first_sample_covers_a_step_and_the_next_reach_back(void **state)
     assert_piece(&line, 1, 100 * S, 130 * S);
     assert_piece(&line, 2, 130 * S, 175 * S);
     assert_int_equal(line.piece[SIGNAL_SM][2], 3);
+    assert_ptr_equal(line.to, line.t); /* every row is a piece: stamps are kept once */
     assert_true(line.flags && line.flags[0] == PIECE_STEP && line.flags[1] == 0);
     assert_int_equal(line.covered.n, 1);
     timeline_release(&line);
@@ -69,6 +70,7 @@ static void an_absent_value_is_no_sample_and_is_reached_over(void **state)
         assert_int_equal(line.piece[SIGNAL_SM][i], 8);
         ms += line.to[i] - line.from[i];
     }
+    assert_ptr_not_equal(line.to, line.t);
     assert_int_equal(ms, 90 * S);
     timeline_release(&line);
 }
