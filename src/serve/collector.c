@@ -1,6 +1,7 @@
 #include "serve/collector.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -181,6 +182,7 @@ static enum err run_round(struct book *book, time_ms now, struct collect_report 
     }
     names_free(names);
     strbuf_release(&mark);
+    malloc_trim(0); /* the allocator would keep the room of a slice's samples to the next round */
     if (!code)
         feed_booked(book->feed, ret->watermark);
     if (code == ERR_OK || code == ERR_STORE || code == ERR_LOCKED)
