@@ -196,8 +196,11 @@ enum err owners_read(const char *path, struct owners **ret, struct error *err)
 {
     struct config_file *file;
     enum err result = config_file_read(path, &file, err);
-    if (result)
-        return result == ERR_CONFIG ? result : error_prefix(err, "owners");
+    if (result) {
+        if (result != ERR_CONFIG)
+            error_prefix(err, "owners");
+        return result;
+    }
     struct owners *owners = mem_zalloc(1, sizeof *owners);
     owners->configured = true;
     owners->digest = config_file_digest(file);

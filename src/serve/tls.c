@@ -70,8 +70,10 @@ static enum err load_key(const struct tls *tls, struct loaded *loaded, struct er
 {
     struct strbuf text = {0};
     enum err code = file_text(tls->key_path, PEM_MAX, &text, err);
-    if (code != ERR_OK)
-        return error_prefix(err, "the certificate's key");
+    if (code != ERR_OK) {
+        error_prefix(err, "the certificate's key");
+        return code;
+    }
     gnutls_datum_t pem = datum(&text);
     int rc = gnutls_privkey_init(&loaded->key);
     if (rc >= 0)
@@ -113,8 +115,10 @@ static enum err load_clients(const struct tls *tls, struct loaded *loaded, struc
     if (!tls->ca_path)
         return ERR_OK;
     enum err code = file_text(tls->ca_path, PEM_MAX, ret_pem, err);
-    if (code != ERR_OK)
-        return error_prefix(err, "authorities of clients");
+    if (code != ERR_OK) {
+        error_prefix(err, "authorities of clients");
+        return code;
+    }
     gnutls_datum_t pem = datum(ret_pem);
     int rc = gnutls_x509_trust_list_init(&loaded->clients, 0);
     if (rc >= 0)

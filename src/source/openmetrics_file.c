@@ -281,7 +281,9 @@ static enum err read_json(struct pass *pass, struct pump *pump, struct str block
     for (size_t i = 0; e == ERR_OK && pass->intake && i < answer->warnings_n; i++)
         intake_note(pass->intake, NOTE_PARTIAL, str_of(pass->file->path), 1, answer->warnings[i]);
     query_json_free(json);
-    return e == ERR_OK ? e : error_prefix(err, "%s", pass->file->path);
+    if (e != ERR_OK)
+        error_prefix(err, "%s", pass->file->path);
+    return e;
 }
 
 /* JSON, and not a line with a quoted name ({"a metric",label="x"} 1)? After the first string of an

@@ -116,8 +116,10 @@ static enum err make_job(struct job *job, const struct scrape_job *from, struct 
     if (site.connect_timeout_ms <= 0 || site.connect_timeout_ms > public->timeout_ms)
         site.connect_timeout_ms = public->timeout_ms;
     enum err e = http_site_new(&site, &public->site, err);
-    if (e != ERR_OK)
-        return error_prefix(err, "scrape job %s", from->name);
+    if (e != ERR_OK) {
+        error_prefix(err, "scrape job %s", from->name);
+        return e;
+    }
     for (size_t i = 0; i < from->files_n; i++) {
         struct pattern pattern = {.path = str_dup(str_of(from->files[i]))};
         mem_push(job->patterns, job->patterns_n, job->patterns_room, pattern);

@@ -168,7 +168,7 @@ static enum err run(struct crew *crew, struct error *err)
             pthread_mutex_unlock(&crew->lock);
             more = hand_over(crew, oldest);
             code = more ? oldest->code : ERR_OK;
-            if (code)
+            if (code && err)
                 *err = oldest->err;
             pthread_mutex_lock(&crew->lock);
             oldest->state = BATCH_FREE;

@@ -271,6 +271,7 @@ static void what_is_wrong_has_its_place(void **state)
                            "give it with --kube-json"));
     struct owners *owners = NULL;
     assert_int_equal(owners_read("/nowhere.yaml", &owners, &error), ERR_IO);
+    assert_int_equal(owners_read("/nowhere.yaml", &owners, NULL), ERR_IO);
     assert_string_equal(error.text, "owners: cannot open /nowhere.yaml: No such file or directory");
 }
 
