@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 
+#include "ledger/device_rows.h"
 #include "ledger/engine.h"
 
 #define MAGIC "gputally-carry-1\n"
@@ -101,50 +102,98 @@ static void put_strip(struct strbuf *out, const struct names *names, const struc
 }
 
 /* Does the strip name a pod that lives at `at`? */
-static bool names_living_pod(const struct facts *facts, const struct strip *strip, time_ms at)
+static bool names_living_pod(const struct facts *facts, const struct strip *strip,
+                             const struct holder_labels *holder, time_ms at)
 {
-    struct holder_labels holder = facts_holder_labels(facts, strip);
     uint32_t pod;
-    return holder.pod != NAME_NONE &&
-           facts_incarnation(facts, strip->label[GPU_LABEL_CLUSTER], holder.namespace, holder.pod,
+    return holder->pod != NAME_NONE &&
+           facts_incarnation(facts, strip->label[GPU_LABEL_CLUSTER], holder->namespace, holder->pod,
                              at, &pod) &&
            pod != POD_NONE;
 }
 
+/* Was it sent, at `last`, from a node that has lived since and lives at `at`, and that the strip's
+ * own labels name? */
+static bool is_of_living_node(const struct facts *facts, const struct strip *strip, name_t name,
+                              time_ms last, time_ms at)
+{
+    if (name == NAME_NONE ||
+        (name != strip->label[GPU_LABEL_NODE] && name != strip->label[GPU_LABEL_HOSTNAME]))
+        return false;
+    const struct node *node =
+        facts_find_node((struct facts *)facts, strip->label[GPU_LABEL_CLUSTER], name);
+    for (size_t i = 0; node && node->recorded && i < node->lives_n; i++)
+        if (node->lives[i].up <= last && at < node->lives[i].down)
+            return true;
+    return false;
+}
+
+/* What is kept of a strip: when its device last said anything, and when it did on that node. */
+struct strip_end {
+    struct holder_labels holder;
+    name_t node;
+    size_t rows;            /* up to `at`; 0: none */
+    uint32_t device, place; /* into the last stamps */
+};
+
+/* Number of the key; last[number] becomes the latest t of it. */
+static uint32_t number_of(struct idmap *map, struct idkey key, time_ms *last, time_ms t)
+{
+    bool fresh;
+    uint32_t at = idmap_add(map, key, map->count, &fresh);
+    if (fresh || t > last[at])
+        last[at] = t;
+    return at;
+}
+
+static void find_ends(const struct intake *intake, const struct facts *facts, time_ms at,
+                      struct strip_end *ends, time_ms *last_of_device, time_ms *last_of_place)
+{
+    struct idmap devices = {0}, places = {0};
+    for (size_t i = 0; i < intake->strips_n; i++) {
+        const struct strip *strip = intake->strips[i];
+        struct strip_end *end = &ends[i];
+        end->rows = rows_until(strip, at);
+        if (!end->rows)
+            continue;
+        time_ms last = strip->t[end->rows - 1];
+        end->holder = facts_holder_labels(facts, strip);
+        end->node = strip_node(facts, strip, &end->holder);
+        end->device = number_of(&devices,
+                                IDKEY(strip->label[GPU_LABEL_CLUSTER], strip->label[GPU_LABEL_UUID],
+                                      strip->label[GPU_LABEL_PCI], strip->label[GPU_LABEL_INDEX]),
+                                last_of_device, last);
+        end->place = number_of(&places, IDKEY(end->device, end->node), last_of_place, last);
+    }
+    idmap_release(&devices);
+    idmap_release(&places);
+}
+
+/* Carried are: the last strips of each device; the last ones on each node that it has left and
+ * that lives on, since who comes after it there begins with its first sample only; and those of
+ * pods that live. */
 static void write_strips(const struct intake *intake, const struct facts *facts, time_ms at,
                          struct strbuf *out)
 {
-    /* The last stamp of each device: the strips that have it are carried. */
-    struct idmap last_of = {0};
-    time_ms *last = mem_alloc((intake->strips_n + 1) * sizeof *last);
-    size_t n = 0;
+    struct strip_end *ends = mem_zalloc(intake->strips_n + 1, sizeof *ends);
+    time_ms *last_of_device = mem_alloc((intake->strips_n + 1) * sizeof *last_of_device);
+    time_ms *last_of_place = mem_alloc((intake->strips_n + 1) * sizeof *last_of_place);
+    find_ends(intake, facts, at, ends, last_of_device, last_of_place);
     for (size_t i = 0; i < intake->strips_n; i++) {
         const struct strip *strip = intake->strips[i];
-        size_t rows = rows_until(strip, at);
-        if (!rows)
+        const struct strip_end *end = &ends[i];
+        if (!end->rows || at - strip->t[end->rows - 1] > SILENT_MAX_MS)
             continue;
-        uint32_t k = idmap_add(&last_of,
-                               IDKEY(strip->label[GPU_LABEL_CLUSTER], strip->label[GPU_LABEL_UUID],
-                                     strip->label[GPU_LABEL_PCI], strip->label[GPU_LABEL_INDEX]),
-                               (uint32_t)n, NULL);
-        if (k == n)
-            last[n++] = TIME_MIN;
-        if (strip->t[rows - 1] > last[k])
-            last[k] = strip->t[rows - 1];
+        time_ms last = strip->t[end->rows - 1];
+        if (last == last_of_device[end->device] ||
+            (last == last_of_place[end->place] &&
+             is_of_living_node(facts, strip, end->node, last, at)) ||
+            names_living_pod(facts, strip, &end->holder, at))
+            put_strip(out, facts->names, strip, end->rows);
     }
-    for (size_t i = 0; i < intake->strips_n; i++) {
-        const struct strip *strip = intake->strips[i];
-        size_t rows = rows_until(strip, at);
-        if (!rows || at - strip->t[rows - 1] > SILENT_MAX_MS)
-            continue;
-        uint32_t k =
-            idmap_get(&last_of, IDKEY(strip->label[GPU_LABEL_CLUSTER], strip->label[GPU_LABEL_UUID],
-                                      strip->label[GPU_LABEL_PCI], strip->label[GPU_LABEL_INDEX]));
-        if (strip->t[rows - 1] == last[k] || names_living_pod(facts, strip, at))
-            put_strip(out, facts->names, strip, rows);
-    }
-    free(last);
-    idmap_release(&last_of);
+    free(ends);
+    free(last_of_device);
+    free(last_of_place);
 }
 
 static const char *const record_names[RECORD_COUNT] = {

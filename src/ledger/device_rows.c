@@ -37,10 +37,8 @@ static name_t recorded_node(const struct facts *facts, name_t cluster, name_t ho
     return at != IDMAP_NONE && facts->nodes[at].recorded ? name : NAME_NONE;
 }
 
-/* The node that samples name: label node; else the host where that is a known node; else the node
- * of the exporter's pod or address. (semantics, section 3) */
-static name_t node_of(const struct facts *facts, const struct strip *strip,
-                      const struct holder_labels *holder)
+name_t strip_node(const struct facts *facts, const struct strip *strip,
+                  const struct holder_labels *holder)
 {
     name_t cluster = strip->label[GPU_LABEL_CLUSTER], host = strip->label[GPU_LABEL_HOSTNAME];
     name_t address = host_of(facts, strip->label[GPU_LABEL_INSTANCE]);
@@ -76,7 +74,7 @@ static struct meaning meaning_of(struct device *device, const struct facts *fact
                           .holder = facts_holder_labels(facts, strip),
                           .instance = strip->label[GPU_LABEL_GPU_INSTANCE],
                           .profile = strip->label[GPU_LABEL_PROFILE]};
-    out.node = node_of(facts, strip, &out.holder);
+    out.node = strip_node(facts, strip, &out.holder);
     long long index;
     if (str_to_i64(names_text(facts->names, strip->label[GPU_LABEL_INDEX]), &index))
         out.index = index;

@@ -17,6 +17,12 @@ struct meaning {
     int64_t index;
 };
 
+/* The node that samples name: label node; else the host where that is a known node; else the node
+ * of the exporter's pod or address; NAME_NONE: none. holder: as facts_holder_labels gives it.
+ * (semantics, section 3) */
+name_t strip_node(const struct facts *facts, const struct strip *strip,
+                  const struct holder_labels *holder);
+
 /* Make one line of n strips (by index into meanings), taking the arrays of a single one. */
 void join_strips(struct device *device, const struct facts *facts, struct timeline *line,
                  const struct meaning *meanings, const uint32_t *which, size_t n);

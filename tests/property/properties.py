@@ -80,18 +80,19 @@ class Round:
         self.run(["collect", *(source or ["--openmetrics", self.metrics]), *self.facts,
                   "--window", window or self.window, "--db", database, *more])
 
-    def same(self, got, what):
-        """The ledger is the one of the first run."""
-        if got == self.whole:
+    def same(self, got, what, against=None):
+        """The ledger is the one of the first run, or of another one that is given."""
+        whole = self.whole if against is None else against
+        if got == whole:
             return
         expected, actual = self.path("expected.csv"), self.path("actual.csv")
-        for path, text in ((expected, self.whole), (actual, got)):
+        for path, text in ((expected, whole), (actual, got)):
             with open(path, "wb") as file:
                 file.write(text)
         kept = tempfile.mkdtemp(prefix="gputally-property-")
         for path in (expected, actual):
             shutil.copy(path, kept)
-        old, new = self.whole.splitlines(), got.splitlines()
+        old, new = whole.splitlines(), got.splitlines()
         differ = sum((collections.Counter(new) - collections.Counter(old)).values())
         raise Failed(f"{what}: {len(new)} rows against {len(old)}, {differ} of them differ (kept in {kept})")
 
@@ -259,7 +260,21 @@ def server(r):
         r.same(r.export(front_source), "from a Prometheus by range selectors")
 
 
-PROPERTIES = (balance, slices, threads, order, runs, overlapping, kill, books, server)
+def moves(r):
+    """GPUs that move, and others that come in their place, hours apart: more than a slice reads to its sides."""
+    folder = fleets.fleet("churn", r.seed, 1.25, 300, with_reference=False)
+    facts = fleets.ledger_arguments(folder)
+    tsdb = r.path("tsdb-moves")
+    servers.load_tsdb(os.path.join(folder, "metrics.om"), tsdb)
+    with servers.prometheus(tsdb, r.work) as url:
+        command = ["export", "ledger", "--prometheus", url, *facts[:facts.index("--window")],
+                   "--window", fleets.window(folder), "--output", "csv"]
+        whole = r.run(command)
+        for hours in (1, r.rng.randrange(2, 8)):
+            r.same(r.run([*command, "--slice", f"{hours}h"]), f"--slice {hours}h", whole)
+
+
+PROPERTIES = (balance, slices, threads, order, runs, overlapping, kill, books, server, moves)
 
 
 def main(argv=None):

@@ -115,6 +115,53 @@ static void a_lost_gpu_stays_lost_in_the_next_slice(void **state)
     fleet_close(&f);
 }
 
+/* A GPU went to another node, and hours later another one came in its place: that one was not there
+ * before its first sample (semantics, section 3), whatever was booked in between. */
+static void who_left_a_living_node_is_remembered_there(void **state)
+{
+    (void)state;
+    struct fleet f;
+    fleet_open(&f, GPU_PRICE);
+    for (int hour = 0; hour < 5; hour++) {
+        assert_int_equal(restore(&f, strbuf_str(&f.carry)), ERR_OK);
+        fleet_forget_rows(&f);
+        fleet_record(&f, "kube_node_info", "node=n1", hour * 60, hour * 60 + 60, 1);
+        fleet_record(&f, "kube_node_info", "node=n2", hour * 60, hour * 60 + 60, 1);
+        if (hour == 0)
+            fleet_gpu(&f, A, 0, 60, 0, 0);
+        else
+            fleet_gpu(&f, "UUID=GPU-a,gpu=0,Hostname=n2,modelName=NVIDIA A100", hour * 60,
+                      hour * 60 + 60, 0, 0);
+        if (hour == 4)
+            fleet_gpu(&f, "UUID=GPU-b,gpu=0,Hostname=n1,modelName=NVIDIA A100", 270, 300, 0, 0);
+        fleet_book(&f, hour, hour + 1);
+    }
+    assert_int_equal(fleet_row(&f, 4, "GPU-b", "")->cost, GPU_PRICE / 2);
+    assert_int_equal(fleet_row(&f, 4, "GPU-a", "")->cost, GPU_PRICE);
+    fleet_close(&f);
+}
+
+/* Who left a node that has gone since is of no use to anybody. */
+static void who_left_a_node_that_is_gone_is_forgotten_there(void **state)
+{
+    (void)state;
+    struct fleet f;
+    fleet_open(&f, GPU_PRICE);
+    for (int hour = 0; hour < 4; hour++) {
+        assert_int_equal(restore(&f, strbuf_str(&f.carry)), ERR_OK);
+        if (hour == 0)
+            fleet_record(&f, "kube_node_info", "node=n1", 0, 60, 1);
+        fleet_record(&f, "kube_node_info", "node=n2", hour * 60, hour * 60 + 60, 1);
+        fleet_gpu(&f,
+                  hour ? "UUID=GPU-a,gpu=0,Hostname=n2,modelName=NVIDIA A100"
+                       : "UUID=GPU-a,gpu=0,Hostname=n1,modelName=NVIDIA A100",
+                  hour * 60, hour * 60 + 60, 0, 0);
+        fleet_book(&f, hour, hour + 1);
+    }
+    assert_false(holds(&f.carry, "n1"));
+    fleet_close(&f);
+}
+
 static void an_increase_reaches_back_into_the_slice_before(void **state)
 {
     (void)state;
@@ -288,6 +335,8 @@ int main(void)
         cmocka_unit_test(a_silent_slice_hands_the_carry_on),
         cmocka_unit_test(it_does_not_grow_with_the_number_of_slices),
         cmocka_unit_test(a_lost_gpu_stays_lost_in_the_next_slice),
+        cmocka_unit_test(who_left_a_living_node_is_remembered_there),
+        cmocka_unit_test(who_left_a_node_that_is_gone_is_forgotten_there),
         cmocka_unit_test(an_increase_reaches_back_into_the_slice_before),
         cmocka_unit_test(a_job_that_renames_labels_is_remembered),
         cmocka_unit_test(another_version_is_refused),
