@@ -11,6 +11,15 @@
 #define ROWS_A_SUM 32  /* sums of hours take 80 to 200 bytes each, rows 10 to 40 */
 #include "store/internal.h"
 
+/* Names and places of one moment: a writer that commits between the two would look like damage. */
+static enum err refresh(struct store *store, struct error *err)
+{
+    enum err code = store_read_begin(store, err);
+    if (!code)
+        store_read_end(store);
+    return code;
+}
+
 enum err store_open(const char *path, enum store_mode mode, struct names *names, struct store **ret,
                     struct error *err)
 {
@@ -26,9 +35,7 @@ enum err store_open(const char *path, enum store_mode mode, struct names *names,
     if (!code)
         code = store_migrate(store, err);
     if (!code)
-        code = dictionary_refresh(store, err);
-    if (!code)
-        code = places_refresh(store, err);
+        code = refresh(store, err);
     if (code) {
         store_close(store);
         return code;
@@ -46,10 +53,7 @@ enum err store_use_names(struct store *store, struct names *names, struct error 
     row_batch_clear(&store->merged);
     store->names = names;
     store->book = NAME_NONE;
-    if (!names)
-        return ERR_OK;
-    enum err code = dictionary_refresh(store, err);
-    return code ? code : places_refresh(store, err);
+    return names ? refresh(store, err) : ERR_OK;
 }
 
 struct names *store_names(const struct store *store)
