@@ -318,8 +318,9 @@ def reload_server(lab):
             service.until(what, lambda: service.logged().count(words) > seen)
 
         def refused_with(what, why, **keys):
-            reload_with(what, "the last one stays", sources=[{"cluster": "b", "url": lab.url}], **keys)
-            if not re.search(why, service.logged().splitlines()[-1]) or "cluster=b" in service.logged():
+            words = "the last one stays"
+            reload_with(what, words, sources=[{"cluster": "b", "url": lab.url}], **keys)
+            if not re.search(why, [line for line in service.logged().splitlines() if words in line][-1]) or "cluster=b" in service.logged():
                 raise Failed(f"{what}: {service.logged()[-600:]}")
         with Asking(here) as asking:
             if answered(here, 8) != 8:
