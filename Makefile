@@ -52,6 +52,7 @@ fuzz:
 
 soak: build
 	@scripts/deps test
+	@cmake --build build/release --target exporters
 	@python3 tests/e2e/soak.py build/gputally --seconds $(SOAK_SECONDS) \
 		--targets $(SOAK_TARGETS) --speed $(SOAK_SPEED)
 
