@@ -13,49 +13,18 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "../../lib/ledger_file.h"
 #include "../../lib/random_rows.h"
 #include "store/scan.h"
 #include "store/store.h"
 
 #define H0 (INT64_C(1795996800000)) /* 2026-11-30T00:00Z */
 
-static struct error failure;
-#define must(call)                                                                                 \
-    do {                                                                                           \
-        failure.text[0] = 0;                                                                       \
-        if ((call) != ERR_OK)                                                                      \
-            fail_msg("%s: %s", #call, failure.text);                                               \
-    } while (0)
 #define says(word)                                                                                 \
     do {                                                                                           \
         if (!strstr(failure.text, word))                                                           \
             fail_msg("\"%s\" does not say \"%s\"", failure.text, word);                            \
     } while (0)
-
-static char folder[64], path[96];
-static int make_folder(void **state)
-{
-    (void)state;
-    snprintf(folder, sizeof folder, "/tmp/test_failures.XXXXXX");
-    if (!mkdtemp(folder))
-        return -1;
-    snprintf(path, sizeof path, "%s/ledger.db", folder);
-    return 0;
-}
-static int remove_folder(void **state)
-{
-    (void)state;
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return system(command);
-}
-static int empty_folder(void **state)
-{
-    (void)state;
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'/*", folder);
-    return system(command);
-}
 
 /* Commit number n books hours [3n, 3n + 3) of a few nodes, and every third one books hours of the
  * commit before again: always the same rows for the same seed and n. */

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <sys/stat.h>
 
+#include "../../lib/ledger_file.h"
 #include "../../lib/random_rows.h"
 #include "store/hour_sums.h"
 #include "store/maintain.h"
@@ -15,39 +16,6 @@
 #define DAY0 (H0 / DAY_MS)
 #define NODES 5
 #define GPUS 8 /* a node */
-
-static struct error failure;
-#define must(call)                                                                                 \
-    do {                                                                                           \
-        failure.text[0] = 0;                                                                       \
-        if ((call) != ERR_OK)                                                                      \
-            fail_msg("%s: %s", #call, failure.text);                                               \
-    } while (0)
-
-static char folder[64], path[96];
-static int make_folder(void **state)
-{
-    (void)state;
-    snprintf(folder, sizeof folder, "/tmp/test_hour_sums.XXXXXX");
-    if (!mkdtemp(folder))
-        return -1;
-    snprintf(path, sizeof path, "%s/ledger.db", folder);
-    return 0;
-}
-static int empty_folder(void **state)
-{
-    (void)state;
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'/*", folder);
-    return system(command);
-}
-static int remove_folder(void **state)
-{
-    (void)state;
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return system(command);
-}
 
 static void execute(const char *sql)
 {

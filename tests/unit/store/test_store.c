@@ -9,38 +9,13 @@
 #include <limits.h>
 #include <pthread.h>
 
+#include "../../lib/ledger_file.h"
 #include "../../lib/random_rows.h"
 #include "store/internal.h"
 #include "store/scan.h"
 
 #define H0 (INT64_C(1795996800000)) /* 2026-11-30T00:00Z */
 #define NODES 4
-
-static struct error failure;
-#define must(call)                                                                                 \
-    do {                                                                                           \
-        failure.text[0] = 0;                                                                       \
-        if ((call) != ERR_OK)                                                                      \
-            fail_msg("%s: %s", #call, failure.text);                                               \
-    } while (0)
-
-static char folder[64], path[96];
-static int make_folder(void **state)
-{
-    (void)state;
-    snprintf(folder, sizeof folder, "/tmp/test_store.XXXXXX");
-    if (!mkdtemp(folder))
-        return -1;
-    snprintf(path, sizeof path, "%s/ledger.db", folder);
-    return 0;
-}
-static int remove_folder(void **state)
-{
-    (void)state;
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return system(command);
-}
 
 static bool collect(void *context, const struct row_batch *batch)
 {
