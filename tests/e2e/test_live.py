@@ -26,7 +26,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "lib"))
 
 from checks import Failed, PATIENCE_S, attempt, verdict, wait  # noqa: E402
-from service import Service, units, write_config  # noqa: E402
+from service import Service, units, write_config, write_kubeconfig  # noqa: E402
 
 import fleets  # noqa: E402
 from fleetsim.generate import build_world  # noqa: E402
@@ -310,14 +310,6 @@ def totals(text):
     return out
 
 
-def kubeconfig(path, address):
-    """A login to a plain API."""
-    return write_config(path, {"apiVersion": "v1", "kind": "Config", "current-context": "c",
-                               "clusters": [{"name": "c", "cluster": {"server": f"http://{address}"}}],
-                               "users": [{"name": "u", "user": {}}],
-                               "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]})
-
-
 def scraped(lab, faults=(), every=5, kubernetes=False):
     """Exporters and a Kubernetes API of a simulated fleet: the same dollars as from its file, as near as other
     scrape times allow; with faults the same. A machine that is too busy for a fleet's minute in so short a time misses
@@ -346,7 +338,8 @@ def scraped_at(speed, lab, faults, every, kubernetes):
     name = f"scraped{'-faults' if faults else ''}{'-kubernetes' if kubernetes else ''}-{speed}"
     more = []
     if kubernetes:
-        more = [{"kind": "kubernetes", "book": "", "kubeconfig": kubeconfig(os.path.join(lab.work, name + "-kube.json"), address)}]
+        login = write_kubeconfig(os.path.join(lab.work, name + "-kube.json"), f"http://{address}")
+        more = [{"kind": "kubernetes", "book": "", "kubeconfig": login}]
     else:
         targets.append({"targets": [address], "labels": {"__metrics_path__": "/ksm/metrics", "instance": "ksm"}})
     files = write_config(os.path.join(lab.work, name + "-targets.json"), targets)

@@ -18,7 +18,7 @@ import mock_kube
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "lib"))
 from checks import check, verdict, wait  # noqa: E402
-from service import Service, write_config  # noqa: E402
+from service import Service, write_config, write_kubeconfig  # noqa: E402
 
 TEXT = "".join(f'DCGM_FI_DEV_GPU_UTIL{{gpu="{n}",UUID="GPU-{n}",Hostname="n0",modelName="NVIDIA H100 80GB HBM3"}} 70\n'
                for n in range(3)).encode()
@@ -69,10 +69,7 @@ def main(binary):
     exporter = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Exporter)
     threading.Thread(target=exporter.serve_forever, daemon=True).start()
     with tempfile.TemporaryDirectory() as folder:
-        kubeconfig = write_config(os.path.join(folder, "kubeconfig"), {
-            "apiVersion": "v1", "kind": "Config", "current-context": "c",
-            "clusters": [{"name": "c", "cluster": {"server": mock.url}}], "users": [{"name": "u", "user": {}}],
-            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]})
+        kubeconfig = write_kubeconfig(os.path.join(folder, "kubeconfig"), mock.url)
         config = write_config(os.path.join(folder, "config.json"), {
             "serve": {"db": os.path.join(folder, "gpu.db")},
             "sources": [{"kind": "kubernetes", "cluster": "k", "kubeconfig": kubeconfig},

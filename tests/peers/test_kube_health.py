@@ -14,7 +14,7 @@ import mock_kube
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "lib"))
 from checks import check, verdict, wait  # noqa: E402
-from service import Service, write_config  # noqa: E402
+from service import Service, write_config, write_kubeconfig  # noqa: E402
 
 SPEED = 300     # a quarter of an hour is three seconds
 
@@ -31,10 +31,7 @@ def main(binary):
     mock.bookmark_s = 0.2
     mock.store.put("nodes", {"metadata": {"name": "n0", "uid": "u"}, "spec": {}, "status": {"capacity": {}}})
     with tempfile.TemporaryDirectory() as folder:
-        kubeconfig = write_config(os.path.join(folder, "kubeconfig"), {
-            "apiVersion": "v1", "kind": "Config", "current-context": "c",
-            "clusters": [{"name": "c", "cluster": {"server": mock.url}}], "users": [{"name": "u", "user": {}}],
-            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]})
+        kubeconfig = write_kubeconfig(os.path.join(folder, "kubeconfig"), mock.url)
         config = write_config(os.path.join(folder, "config.json"), {
             "serve": {"db": os.path.join(folder, "gpu.db")},
             "sources": [{"kind": "kubernetes", "cluster": "k", "kubeconfig": kubeconfig}]})
