@@ -82,6 +82,8 @@ static bool named(struct str text, const struct zone *zone, time_ms now, struct 
         *ret = (struct span){month_start(zone, now, -1), month_start(zone, now, 0)};
     else
         return false;
+    if (ret->from >= ret->to) /* it has just begun: the hour that runs */
+        ret->to = hour_floor(ret->from) + HOUR_MS;
     return true;
 }
 
@@ -157,10 +159,6 @@ enum err window_parse(struct str text, const char *tz, time_ms now, struct span 
         code = unknown(text, err);
     if (code)
         return code;
-    if (exact.from >= exact.to)
-        return error_set(err, ERR_USAGE,
-                         "\"%.*s\" has no whole hour yet: try yesterday, 24h or FROM,TO",
-                         STR_ARG(text));
     *ret = (struct span){hour_floor(exact.from), hour_ceil(exact.to)};
     *ret_widened = ret->from != exact.from || ret->to != exact.to;
     return ERR_OK;

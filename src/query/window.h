@@ -7,8 +7,9 @@
 
 /* "7d", "24h", "today", "yesterday", "week", "lastweek", "month", "lastmonth", "FROM,TO" in RFC
  * 3339. tz: IANA zone (NULL: UTC) in which days, weeks (from Monday) and months begin. Gives whole
- * hours; *ret_widened says that an hour was cut and the window therefore widened. Windows that
- * count back from now (7d, 24h) end at the last whole hour. */
+ * hours; *ret_widened says that an hour was cut and the window therefore widened. Windows up to
+ * now (7d, 24h, today, week, month) end at the last whole hour; a day, week or month that has none
+ * yet is the hour that runs. */
 enum err window_parse(struct str text, const char *tz, time_ms now, struct span *ret,
                       bool *ret_widened, struct error *err);
 

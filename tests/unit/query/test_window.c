@@ -114,6 +114,42 @@ static void words_of_the_calendar_hold_over_the_change_of_clocks(void **state)
         expect(cases[i].word, "America/New_York", cases[i].now, cases[i].from, cases[i].to, false);
 }
 
+/* Nothing of them has ended: they are the hour that runs, of which no ledger has rows yet. */
+static void a_day_week_or_month_that_begins_is_the_hour_that_runs(void **state)
+{
+    static const struct {
+        const char *now, *word, *tz, *from, *to;
+        bool widened;
+    } cases[] = {
+        {"2026-11-30T00:00:00Z", "today", NULL, "2026-11-30T00:00:00Z", "2026-11-30T01:00:00Z",
+         false},
+        {"2026-11-30T00:59:59Z", "today", NULL, "2026-11-30T00:00:00Z", "2026-11-30T01:00:00Z",
+         false},
+        {"2026-11-30T01:00:00Z", "today", NULL, "2026-11-30T00:00:00Z", "2026-11-30T01:00:00Z",
+         false},
+        {"2026-11-30T00:20:00Z", "week", NULL, "2026-11-30T00:00:00Z", "2026-11-30T01:00:00Z",
+         false},
+        {"2027-01-01T00:20:00Z", "month", NULL, "2027-01-01T00:00:00Z", "2027-01-01T01:00:00Z",
+         false},
+        {"2026-11-29T23:10:00Z", "today", "Europe/Berlin", "2026-11-29T23:00:00Z",
+         "2026-11-30T00:00:00Z", false},
+        /* midnight at 18:30Z: before 19:00Z, and before and after the half hour */
+        {"2026-11-29T18:30:00Z", "today", "Asia/Kolkata", "2026-11-29T18:00:00Z",
+         "2026-11-29T19:00:00Z", true},
+        {"2026-11-29T18:59:00Z", "today", "Asia/Kolkata", "2026-11-29T18:00:00Z",
+         "2026-11-29T19:00:00Z", true},
+        {"2026-11-29T19:01:00Z", "today", "Asia/Kolkata", "2026-11-29T18:00:00Z",
+         "2026-11-29T19:00:00Z", true},
+        /* Santiago's 6 September begins at 01:00, 04:00Z */
+        {"2026-09-06T04:30:00Z", "today", "America/Santiago", "2026-09-06T04:00:00Z",
+         "2026-09-06T05:00:00Z", false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        expect(cases[i].word, cases[i].tz, cases[i].now, cases[i].from, cases[i].to,
+               cases[i].widened);
+}
+
 static void windows_that_cut_hours_are_widened(void **state)
 {
     (void)state;
@@ -153,7 +189,6 @@ static void what_is_no_window_is_refused_with_a_word_of_help(void **state)
     refuse("", NULL, "7d");
     refuse("2026-11-30,2026-11-01", NULL, "ends before");
     refuse("2026-11-30,tomorrow", NULL, "tomorrow");
-    refuse("today", NULL, "no whole hour");
     refuse("7d", "Europe/Berlim", "Europe/Berlim");
     refuse("7d", "../../../etc/passwd", "time zone");
     refuse("7d", "", "time zone");
@@ -203,6 +238,7 @@ int main(void)
         cmocka_unit_test(named_windows_begin_at_midnight_of_the_zone),
         cmocka_unit_test(days_of_the_change_of_clocks_have_23_and_25_hours),
         cmocka_unit_test(words_of_the_calendar_hold_over_the_change_of_clocks),
+        cmocka_unit_test(a_day_week_or_month_that_begins_is_the_hour_that_runs),
         cmocka_unit_test(windows_that_cut_hours_are_widened),
         cmocka_unit_test(what_is_no_window_is_refused_with_a_word_of_help),
         cmocka_unit_test(offsets_are_those_of_the_c_library),
