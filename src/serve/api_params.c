@@ -83,7 +83,9 @@ static enum err check_names(const struct api_call *call, const struct api_endpoi
     return ERR_OK;
 }
 
-static enum err read_window(struct api_call *call, struct error *err)
+/* Endpoints that read their window by themselves get that of the last hours. */
+static enum err read_window(struct api_call *call, const struct api_endpoint *endpoint,
+                            struct error *err)
 {
     struct str tz = api_text(call, "tz"), text = api_text(call, "window");
     const struct zone *zone;
@@ -91,7 +93,7 @@ static enum err read_window(struct api_call *call, struct error *err)
     enum err code = zone_load(call->tz, &zone, err);
     if (code != ERR_OK)
         return code;
-    if (text.n)
+    if (text.n && (endpoint->takes & TAKES_WINDOW))
         return api_window(call, text, &call->window, &call->window_widened, err);
     call->window = call->extent;
     if (call->extent.to - call->extent.from > WINDOW_MS)
@@ -122,7 +124,7 @@ enum err api_read_parameters(struct api_call *call, const struct api_endpoint *e
     if (!(endpoint->takes & TAKES_ANY))
         code = check_names(call, endpoint, err);
     if (code == ERR_OK)
-        code = read_window(call, err);
+        code = read_window(call, endpoint, err);
     if (code != ERR_OK)
         return code;
     call->query = (struct query){.window = call->window, .tz = call->tz};

@@ -144,6 +144,11 @@ def opencost_page(url, spent):
         check(f"the page's window {window}", isinstance(sets, list) and len(sets) > 0, sets)
     sets = page(url, window=PAGE_WINDOWS[-1], aggregate="namespace", accumulate="false")
     check("a custom window up to 23:59:59 is whole days", len(sets) == 2, len(sets))
+    day, stamps = (page(url, window=window, aggregate="namespace", step="1d")
+                   for window in ("2026-11-28T00:00:00Z,2026-11-29T00:00:00Z", "1795824000,1795910400"))
+    check("a window of Unix seconds is that of its times", isinstance(day, list) and day[0] and day == stamps, stamps)
+    hour, minutes = (page(url, window=window, aggregate="namespace", accumulate="true") for window in ("1h", "60m"))
+    check("a window of 60m is the last whole hour", isinstance(hour, list) and hour == minutes, minutes)
     for aggregate in PAGE_AGGREGATES:
         for accumulate in ("true", "false"):
             sets = page(url, aggregate=aggregate, accumulate=accumulate)
