@@ -18,14 +18,15 @@ struct db_work {
     int status;
 };
 
-static enum err check(struct db_work *work, struct error *err)
+/* *ret_without: sound days without the sums of hours that they should have. */
+static enum err verify(struct db_work *work, size_t *ret_without, struct error *err)
 {
     struct names *names = names_new();
     struct store *store;
     struct span extent;
     enum err code = store_open(work->db, STORE_READ, names, &store, err);
     if (code == ERR_OK) {
-        code = store_verify(store, err);
+        code = store_verify(store, ret_without, err);
         if (code == ERR_OK && store_extent(store, &extent, NULL) == ERR_OK) {
             strbuf_addf(&work->out, "%s is sound: ", work->db);
             text_time(&work->out, extent.from);
@@ -40,6 +41,20 @@ static enum err check(struct db_work *work, struct error *err)
     names_free(names);
     if (code == ERR_STORE)
         error_prefix(err, "not sound");
+    return code;
+}
+
+static enum err check(struct db_work *work, struct error *err)
+{
+    size_t without = 0;
+    enum err code = verify(work, &without, err);
+    if (without) {
+        text_plural(&work->out, (wide_t)without, "day lacks", "days lack");
+        strbuf_addf(&work->out,
+                    " sums of hours, so that reports over parts of them are slow: make them "
+                    "with %s db repair --db %s\n",
+                    work->options->program, work->db);
+    }
     return code;
 }
 
@@ -170,12 +185,26 @@ static void say_repaired(struct db_work *work, const struct store_repaired *repa
     work->status = EXIT_INCOMPLETE;
 }
 
+static enum err make_sums(struct db_work *work, size_t days, struct error *err)
+{
+    enum err code = store_add_hour_sums(work->db, err);
+    if (code == ERR_OK) {
+        strbuf_add(&work->out, STR("made sums of hours of "));
+        text_plural(&work->out, (wide_t)days, "day", "days");
+        strbuf_addc(&work->out, '\n');
+    }
+    return code;
+}
+
 static enum err repair(struct db_work *work, struct error *err)
 {
     struct store_repair options = {.dropped = on_dropped, .context = work};
     struct store_repaired repaired;
     struct strbuf sound = {0}, kept = {0};
-    if (check(work, NULL) == ERR_OK) {
+    size_t without = 0;
+    if (verify(work, &without, NULL) == ERR_OK) {
+        if (without)
+            return make_sums(work, without, err);
         strbuf_add(&work->out, STR("nothing to repair\n"));
         return ERR_OK;
     }
@@ -185,7 +214,7 @@ static enum err repair(struct db_work *work, struct error *err)
     enum err code = store_repair(work->db, sound.text, &options, &repaired, err);
     if (code == ERR_OK) {
         struct db_work copy = {.options = work->options, .db = sound.text};
-        code = check(&copy, err);
+        code = verify(&copy, NULL, err);
         strbuf_release(&copy.out);
     }
     if (code == ERR_OK)

@@ -137,12 +137,15 @@ static enum err add_hour_sums(struct store *store, int64_t day, struct error *er
     return code;
 }
 
-void days_add_hour_sums(struct store *store)
+enum err days_add_hour_sums(struct store *store, struct error *err)
 {
     struct day *days = NULL;
     size_t n = 0;
-    if (store_days(store, (struct span){TIME_MIN, TIME_MAX}, &days, &n, NULL) == ERR_OK)
-        for (size_t i = 0; i < n; i++)
-            add_hour_sums(store, days[i].day, NULL);
+    enum err code = store_days(store, (struct span){TIME_MIN, TIME_MAX}, &days, &n, err);
+    for (size_t i = 0; i < n; i++) {
+        enum err why = add_hour_sums(store, days[i].day, code ? NULL : err);
+        code = code ? code : why;
+    }
     free(days);
+    return code;
 }

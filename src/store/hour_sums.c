@@ -23,9 +23,10 @@ bool hour_sums_wanted(const struct store *store)
     return store->rows_a_sum > 0;
 }
 
-static bool are_few(const struct store *store, const struct rollup *rollup)
+/* They are few beside the rows. */
+bool hour_sums_are_due(const struct store *store, const struct rollup *rollup)
 {
-    return rollup->of_hours && rollup->hour_sums_n &&
+    return hour_sums_wanted(store) && rollup->of_hours && rollup->hour_sums_n &&
            rollup->rows_n / rollup->hour_sums_n >= store->rows_a_sum;
 }
 
@@ -70,7 +71,7 @@ static enum err put(struct store *store, int64_t key, const struct strbuf *packe
 
 enum err hour_sums_put(struct store *store, struct rollup *rollup, struct error *err)
 {
-    if (!are_few(store, rollup)) {
+    if (!hour_sums_are_due(store, rollup)) {
         rollup->unwritten = 0xffffff;
         return hour_sums_drop(store, rollup->day, err);
     }

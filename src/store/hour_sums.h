@@ -7,6 +7,8 @@
 /* Are sums of hours to be made of this store's days at all? */
 bool hour_sums_wanted(const struct store *store);
 enum err hour_sums_are_there(struct store *store, int64_t day, bool *ret, struct error *err);
+/* Would a day with this roll-up, made of all of its blocks by the hour, be written with some? */
+bool hour_sums_are_due(const struct store *store, const struct rollup *rollup);
 /* In a write transaction: those of the roll-up in place of what the day has, where they are few
  * beside its rows (store->rows_a_sum); else none. rollup->unwritten says which, and is cleared. */
 enum err hour_sums_put(struct store *store, struct rollup *rollup, struct error *err);

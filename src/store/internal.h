@@ -234,8 +234,8 @@ void days_forget(struct store *store);              /* what is known of any day 
 void days_release(struct store *store);
 enum err day_write(struct store *store, int64_t day, struct error *err);
 /* hour_sums.c made anew for each day that has none; a transaction of its own a day. Days whose
- * blocks cannot be read stay as they are. */
-void days_add_hour_sums(struct store *store);
+ * blocks cannot be read stay as they are, and the first error is returned. */
+enum err days_add_hour_sums(struct store *store, struct error *err);
 
 struct day {
     int64_t day;

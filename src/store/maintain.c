@@ -56,7 +56,7 @@ static enum err verify_copy(const char *path, struct error *err)
     struct store *store;
     enum err code = store_open(path, STORE_READ, names, &store, err);
     if (!code) {
-        code = store_verify(store, err);
+        code = store_verify(store, NULL, err);
         store_close(store);
     }
     names_free(names);
@@ -98,6 +98,19 @@ enum err store_backup(const char *path, const char *to, struct error *err)
     return code;
 }
 
+enum err store_add_hour_sums(const char *path, struct error *err)
+{
+    struct names *names = names_new();
+    struct store *store;
+    enum err code = store_open(path, STORE_WRITE, names, &store, err);
+    if (!code) {
+        code = days_add_hour_sums(store, err);
+        store_close(store);
+    }
+    names_free(names);
+    return code;
+}
+
 enum err store_vacuum(const char *path, int64_t *ret_before, int64_t *ret_after, struct error *err)
 {
     struct names *names = names_new();
@@ -109,7 +122,7 @@ enum err store_vacuum(const char *path, int64_t *ret_before, int64_t *ret_after,
     int64_t before = bytes_of(path);
     enum err code = store_open(path, STORE_WRITE, names, &store, err);
     if (!code) {
-        days_add_hour_sums(store); /* of days that were written before there were any */
+        days_add_hour_sums(store, NULL); /* of days that were written before there were any */
         int rc =
             sqlite3_exec(store->db, "VACUUM; PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL);
         if (rc)

@@ -14,6 +14,10 @@ enum err store_backup(const char *path, const char *to, struct error *err);
  * bytes. */
 enum err store_vacuum(const char *path, int64_t *ret_before, int64_t *ret_after, struct error *err);
 
+/* Sums of hours (hour_sums.h) for the days that lack them, as store_verify counts them. Needs the
+ * lock; what was there stays as it is. */
+enum err store_add_hour_sums(const char *path, struct error *err);
+
 /* Hours that repair could not keep: of a node, or (node NULL) of the day without knowing whose. */
 struct store_dropped {
     const char *cluster, *node; /* node NULL: not known */

@@ -143,7 +143,9 @@ enum err store_extent(struct store *store, struct span *ret, struct error *err);
 enum err store_retain(struct store *store, time_ms before, struct error *err);
 
 /* Read everything: the file is sound, sums equal their rows, and the rows of every node and hour
- * add up to what the node cost. Takes about as long as exporting the ledger. */
-enum err store_verify(struct store *store, struct error *err);
+ * add up to what the node cost. Takes about as long as exporting the ledger. *ret_without (NULL:
+ * not asked for): sound days that lack the sums of hours (hour_sums.h) which they would be written
+ * with today; they are read from their blocks. */
+enum err store_verify(struct store *store, size_t *ret_without, struct error *err);
 
 #endif

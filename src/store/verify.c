@@ -46,6 +46,7 @@ struct day_check {
     struct store *store;
     struct rollup rollup;
     struct row_batch rows; /* only to see that they can be read */
+    size_t without;        /* days that lack sums of hours */
 };
 
 static enum err check_block(struct day_check *check, int64_t key, struct str packed,
@@ -117,10 +118,11 @@ static enum err check_day(struct day_check *check, const struct day *day, struct
     enum err code = hour_sums_are_there(check->store, day->day, &by_hour, err);
     if (code)
         return code;
-    rollup_clear(&check->rollup, day->day, by_hour);
+    rollup_clear(&check->rollup, day->day, by_hour || hour_sums_wanted(check->store));
     code = check_blocks(check, err);
     if (!code)
         code = check_rollup(check, day, err);
+    check->without += !code && !by_hour && hour_sums_are_due(check->store, &check->rollup);
     return code ? code : hour_sums_verify(check->store, &check->rollup, err);
 }
 
@@ -130,7 +132,7 @@ static bool is_read(void *context, const struct device_hour *hours, size_t n)
     return true;
 }
 
-enum err store_verify(struct store *store, struct error *err)
+enum err store_verify(struct store *store, size_t *ret_without, struct error *err)
 {
     struct day *days = NULL;
     size_t n = 0;
@@ -149,6 +151,8 @@ enum err store_verify(struct store *store, struct error *err)
     if (!code)
         code = load_hours_verify(store, err);
     store_read_end(store);
+    if (!code && ret_without)
+        *ret_without = check.without;
     rollup_release(&check.rollup);
     row_batch_release(&check.rows);
     free(days);

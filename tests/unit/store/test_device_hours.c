@@ -324,8 +324,8 @@ static void damaged_blocks_are_refused_or_read(void **state)
         struct list found = {.names = names};
         bool unread = store_read_device_hours(store, (struct span){TIME_MIN, TIME_MAX},
                                               DEVICE_HOURS_ALL, gather, &found, &failure) != ERR_OK;
-        assert_int_equal(store_verify(store, &failure) != ERR_OK, unread);
-        assert_int_equal(store_verify(store, NULL) != ERR_OK, unread); /* nobody asks why */
+        assert_int_equal(store_verify(store, NULL, &failure) != ERR_OK, unread);
+        assert_int_equal(store_verify(store, NULL, NULL) != ERR_OK, unread); /* nobody asks why */
         refused += unread;
         free(found.items);
         store_close(store);

@@ -111,7 +111,7 @@ static void assert_holds(struct store *store, struct names *names, uint64_t seed
                         .note = no_note};
     must(store_scan(store, &scan, &recorded, &failure));
     assert_memory_equal(&sums, &want_sums, sizeof sums);
-    must(store_verify(store, &failure));
+    must(store_verify(store, NULL, &failure));
     store_close(model);
     row_batch_release(&want);
     row_batch_release(&got);
@@ -330,7 +330,7 @@ static void damaged_bytes_give_errors_and_never_crash(void **state)
         if (!code) {
             code = store_read_rows(store, all, collect, &got, &failure);
             code = store_scan(store, &scan, &recorded, &failure) || code ? ERR_STORE : ERR_OK;
-            code = store_verify(store, &failure) || code ? ERR_STORE : ERR_OK;
+            code = store_verify(store, NULL, &failure) || code ? ERR_STORE : ERR_OK;
             store_close(store);
         }
         refused += code != ERR_OK;

@@ -341,7 +341,7 @@ static void what_was_put_comes_back(void **state)
         assert_same(&found, &model);
         release(&found);
     }
-    must(store_verify(store, &failure));
+    must(store_verify(store, NULL, &failure));
     struct span part = some_hours(&random);
     struct lists found = {.names = model.names};
     must(read_all(store, part, &found));
@@ -403,8 +403,8 @@ static void damaged_bytes_are_refused_or_read(void **state)
         must(store_open(path, STORE_READ, model.names, &store, &failure));
         struct lists found = {.names = model.names};
         bool unread = read_all(store, (struct span){TIME_MIN, TIME_MAX}, &found) != ERR_OK;
-        assert_int_equal(store_verify(store, &failure) != ERR_OK, unread);
-        assert_int_equal(store_verify(store, NULL) != ERR_OK, unread); /* nobody asks why */
+        assert_int_equal(store_verify(store, NULL, &failure) != ERR_OK, unread);
+        assert_int_equal(store_verify(store, NULL, NULL) != ERR_OK, unread); /* nobody asks why */
         refused += unread;
         release(&found);
         store_close(store);

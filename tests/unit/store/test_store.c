@@ -162,7 +162,7 @@ static void assert_equals_model(struct store *store, const struct row_batch *mod
     must(store_read_rows(store, window, collect, &got, &failure));
     assert_same_rows(&got, &expected);
     assert_sums(store, &expected, window);
-    must(store_verify(store, &failure));
+    must(store_verify(store, NULL, &failure));
     row_batch_release(&got);
     row_batch_release(&expected);
 }
@@ -275,7 +275,7 @@ static void assert_equals_both(struct store *store, const struct row_batch *mode
     for (size_t i = 1; i < got.rows_n; i++)
         assert_true(row_key_cmp(got.names, &got.rows[i - 1].key, &got.rows[i].key) <= 0);
     assert_sums(store, &both, all);
-    must(store_verify(store, &failure));
+    must(store_verify(store, NULL, &failure));
     row_batch_release(&got);
     row_batch_release(&both);
 }
@@ -370,7 +370,7 @@ static void a_handle_can_speak_new_names(void **state)
         must(store_commit(store, NULL, &failure));
         must(store_read_rows(store, hours, collect, &got, &failure));
         assert_same_rows(&got, &batch);
-        must(store_verify(store, &failure));
+        must(store_verify(store, NULL, &failure));
         row_batch_release(&batch);
         row_batch_release(&got);
         old = names;
