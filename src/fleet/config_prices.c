@@ -236,7 +236,8 @@ static enum err read_files(struct config *config, struct config_node node, struc
         struct str text;
         enum err result = config_as_text(one, &text, err);
         if (!result)
-            result = prices_add_csv(config->prices, config_path(config, one), err);
+            result = config_in_file(
+                one, prices_add_csv(config->prices, config_path(config, one), err), err);
         if (result)
             return result;
     }

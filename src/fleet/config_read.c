@@ -218,6 +218,12 @@ const char *config_path(struct config *config, struct config_node node)
     return result;
 }
 
+enum err config_in_file(struct config_node node, enum err code, struct error *err)
+{
+    struct error why = err && code == ERR_IO ? *err : (struct error){0};
+    return code == ERR_IO ? config_error(node, err, "%s", why.text) : code;
+}
+
 /* options: {NAME: a value or a list of values}: kept as text, cmd/ knows which there are. */
 static enum err read_options(struct config *config, struct config_node node, struct error *err)
 {
@@ -252,7 +258,8 @@ static enum err read_owners(struct config *config, struct config_node owners,
     if (config_kind(owners) == CONFIG_SCALAR) {
         if (types.file)
             return config_error(types, err, "types stand in the file that owners names");
-        return config_set_owners(config, config_path(config, owners), err);
+        return config_in_file(owners, config_set_owners(config, config_path(config, owners), err),
+                              err);
     }
     if (config_kind(owners) == CONFIG_MAP)
         result = config_read_values(owners, keys, 2, parts, err);

@@ -16,5 +16,7 @@ enum err config_model_prices(struct config *config, struct config_node node, str
 enum err config_node_split(struct config *config, struct config_node node, struct error *err);
 /* A path as the file has it: relative to the file's folder. Lives in the configuration's arena. */
 const char *config_path(struct config *config, struct config_node node);
+/* What reading the file that a node names gave: where it cannot be read, with the node's place. */
+enum err config_in_file(struct config_node node, enum err code, struct error *err);
 
 #endif

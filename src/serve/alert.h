@@ -81,6 +81,7 @@ struct alert_receiver {
     const char *secret_file; /* webhook: what bodies are signed with; NULL: not signed */
     const char *ca_file;
     const char *bearer_token_file;
+    struct config_node at; /* for errors */
 };
 struct alert_route {
     struct str owner;     /* glob; "*" unless given */
@@ -170,6 +171,9 @@ enum err alert_book_save(const struct alert_book *book, const char *path,
 enum err alert_send(const struct alert_config *config, const struct alert_receiver *receiver,
                     const struct alert_entry *const *entries, size_t n, time_ms now,
                     const volatile int *stop, struct error *err);
+/* Could each receiver be asked, its files read now? Opens no connection. ERR_CONFIG with its place.
+ */
+enum err alert_check(const struct alert_config *config, struct error *err);
 /* The body of such a message, and for a webhook its signature's value. */
 void alert_body(const struct alert_config *config, const struct alert_receiver *receiver,
                 const struct alert_entry *const *entries, size_t n, time_ms now,

@@ -5,6 +5,7 @@
 
 #include "query/query.h"
 #include "query/zone.h"
+#include "source/http_site.h"
 #include "util/config_table.h"
 
 #define EVERY_STANDARD_MS ((time_ms)15 * 60 * 1000)
@@ -107,6 +108,15 @@ static enum err read_receiver_kind(const struct config_reading *reading, void *i
     return config_error(node, err, "a receiver's kind is webhook, slack or alertmanager");
 }
 
+static enum err read_url(const struct config_reading *reading, void *into, struct config_node node,
+                         struct error *err)
+{
+    enum err code = config_into_text(reading, into, node, err);
+    if (!code && !http_url_has_scheme(*(const char **)into))
+        return config_error(node, err, HTTP_SCHEME_NEEDED);
+    return code;
+}
+
 static enum err read_receiver(const struct config_reading *reading, void *into,
                               struct config_node node, struct error *err)
 {
@@ -114,7 +124,7 @@ static enum err read_receiver(const struct config_reading *reading, void *into,
     static const struct config_key keys[] = {
         {"name", config_into_text, offsetof(struct alert_receiver, name)},
         {"kind", read_receiver_kind, offsetof(struct alert_receiver, kind)},
-        {"url", config_into_text, offsetof(struct alert_receiver, url)},
+        {"url", read_url, offsetof(struct alert_receiver, url)},
         {"url_file", config_into_path, offsetof(struct alert_receiver, url_file)},
         {"secret_file", config_into_path, offsetof(struct alert_receiver, secret_file)},
         {"ca_file", config_into_path, offsetof(struct alert_receiver, ca_file)},
@@ -123,7 +133,7 @@ static enum err read_receiver(const struct config_reading *reading, void *into,
     if (config->receivers_n == ALERT_RECEIVERS_MAX)
         return config_error(node, err, "more than %d receivers", ALERT_RECEIVERS_MAX);
     struct alert_receiver *receiver = &config->receivers[config->receivers_n];
-    *receiver = (struct alert_receiver){.kind = RECEIVER_KINDS};
+    *receiver = (struct alert_receiver){.kind = RECEIVER_KINDS, .at = node};
     enum err code = CONFIG_READ_TABLE(reading, node, keys, receiver, err);
     if (code)
         return code;
@@ -246,7 +256,7 @@ enum err alert_config_read(const struct config *config, struct alert_config *ret
         {"findings", config_into_money, offsetof(struct alert_config, finding_month)},
         {"idle", config_into_duration, offsetof(struct alert_config, idle_ms)},
         {"lag", config_into_duration, offsetof(struct alert_config, lag_ms)},
-        {"link", config_into_text, offsetof(struct alert_config, link)},
+        {"link", read_url, offsetof(struct alert_config, link)},
         {"quiet", read_quiet, offsetof(struct alert_config, quiet)},
         {"routes", read_routes, 0},
         {"budgets", read_budgets, 0},

@@ -201,19 +201,26 @@ static enum err secret_of(const char *path, size_t max, struct strbuf *ret, stru
     return code;
 }
 
-static enum err post(const struct alert_receiver *receiver, const char *url, struct str body,
-                     const char *header, const volatile int *stop, struct error *err)
+static enum err open_site(const struct alert_receiver *receiver, const char *url,
+                          struct http_site **ret, struct error *err)
 {
     struct http_site_options options = {.url = url,
+                                        .whole = receiver->kind != RECEIVER_ALERTMANAGER,
                                         .bearer_token_file = receiver->bearer_token_file,
                                         .ca_file = receiver->ca_file,
                                         .connect_timeout_ms = 10 * 1000,
                                         .idle_timeout_ms = 30 * 1000,
                                         .retries = 2,
                                         .backoff_ms = 500};
+    return http_site_new(&options, ret, err);
+}
+
+static enum err post(const struct alert_receiver *receiver, const char *url, struct str body,
+                     const char *header, const volatile int *stop, struct error *err)
+{
     struct http_site *site;
     struct http_answer answer = {0};
-    enum err code = http_site_new(&options, &site, err);
+    enum err code = open_site(receiver, url, &site, err);
     if (code)
         return code;
     struct http_client *client = http_client_new(site, stop);
@@ -232,16 +239,46 @@ static enum err post(const struct alert_receiver *receiver, const char *url, str
     return code;
 }
 
+static enum err url_of(const struct alert_receiver *receiver, struct strbuf *ret, struct error *err)
+{
+    if (!receiver->url_file) {
+        strbuf_add(ret, str_of(receiver->url));
+        return ERR_OK;
+    }
+    enum err code = secret_of(receiver->url_file, URL_MAX, ret, err);
+    if (!code && !http_url_has_scheme(ret->text))
+        code = error_set(err, ERR_CONFIG, "%s: " HTTP_SCHEME_NEEDED, receiver->url_file);
+    return code;
+}
+
+enum err alert_check(const struct alert_config *config, struct error *err)
+{
+    enum err code = ERR_OK;
+    for (size_t i = 0; i < config->receivers_n && !code; i++) {
+        const struct alert_receiver *receiver = &config->receivers[i];
+        struct strbuf url = {0}, secret = {0};
+        struct http_site *site = NULL;
+        struct error why = {0};
+        code = url_of(receiver, &url, &why);
+        if (!code && receiver->secret_file)
+            code = secret_of(receiver->secret_file, SECRET_MAX, &secret, &why);
+        if (!code)
+            code = open_site(receiver, url.text, &site, &why);
+        if (code)
+            code = config_error(receiver->at, err, "%s", why.text);
+        http_site_free(site);
+        strbuf_release(&url);
+        strbuf_release(&secret);
+    }
+    return code;
+}
+
 enum err alert_send(const struct alert_config *config, const struct alert_receiver *receiver,
                     const struct alert_entry *const *entries, size_t n, time_ms now,
                     const volatile int *stop, struct error *err)
 {
     struct strbuf url = {0}, secret = {0}, header = {0}, body = {0};
-    enum err code = ERR_OK;
-    if (receiver->url_file)
-        code = secret_of(receiver->url_file, URL_MAX, &url, err);
-    else
-        strbuf_add(&url, str_of(receiver->url));
+    enum err code = url_of(receiver, &url, err);
     if (!code && receiver->secret_file)
         code = secret_of(receiver->secret_file, SECRET_MAX, &secret, err);
     if (!code) {

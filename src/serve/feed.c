@@ -94,6 +94,20 @@ static enum err check_login(const struct source_config *config, struct error *er
     return code;
 }
 
+/* A job by itself, so that what is wrong with it has its place. Files are looked at later. */
+static enum err check_job(const struct source_config *config, const struct scrape_job *job,
+                          struct error *err)
+{
+    struct scrape_job bare = *job;
+    struct targets *targets;
+    struct error why = {0};
+    bare.files_n = 0;
+    if (targets_new(&bare, 1, &targets, &why))
+        return config_error(config->at, err, "%s", why.text);
+    targets_free(targets);
+    return ERR_OK;
+}
+
 static enum err add_prometheus(struct feed *feed, const struct source_config *config,
                                struct source **ret, struct error *err)
 {
@@ -121,7 +135,8 @@ static enum err add(struct feed *feed, const struct source_config *config, struc
                                     *config->cluster ? config->cluster : NULL, &source, err);
         break;
     case SOURCE_KIND_SCRAPE:
-        jobs[(*jobs_n)++] = job_of(config);
+        jobs[*jobs_n] = job_of(config);
+        code = check_job(config, &jobs[(*jobs_n)++], err);
         feed->from_kube |= config->from_kube;
         feed->journaled = true;
         break;

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "source/http_site.h"
 #include "util/config_table.h"
 
 const char *const source_kind_words[SOURCE_KINDS] = {
@@ -65,6 +66,7 @@ static enum err read_tls(const struct config_reading *of, void *at, struct confi
         {"client_ca", config_into_path, offsetof(struct serve_config, tls_client_ca)},
     };
     struct serve_config *serve = reading->serve;
+    serve->tls_at = node;
     if (config_kind(node) != CONFIG_MAP)
         return config_error(node, err, "tls is a mapping, such as {cert: FILE, key: FILE}");
     enum err code = CONFIG_READ_TABLE(of, node, keys, reading->serve, err);
@@ -364,6 +366,17 @@ static enum err read_book(const struct config_reading *of, void *at, struct conf
     return code;
 }
 
+/* On the command line a bare HOST:PORT is taken for http; what stands in a file for years says it.
+ */
+static enum err read_url(const struct config_reading *of, void *at, struct config_node node,
+                         struct error *err)
+{
+    enum err code = config_into_text(of, at, node, err);
+    if (!code && !http_url_has_scheme(*(const char **)at))
+        return config_error(node, err, HTTP_SCHEME_NEEDED);
+    return code;
+}
+
 #define SOURCE_AT(field) offsetof(struct source_config, field)
 /* The kind is read before the other keys, which depend on it. */
 #define SOURCE_KEYS                                                                                \
@@ -386,7 +399,7 @@ static enum err read_book(const struct config_reading *of, void *at, struct conf
 static const struct config_key prometheus_keys[] = {
     SOURCE_KEYS,
     LOGIN_KEYS,
-    {"url", config_into_text, SOURCE_AT(prometheus.url)},
+    {"url", read_url, SOURCE_AT(prometheus.url)},
     {"matcher", config_into_text, SOURCE_AT(prometheus.matcher)},
     {"api", read_api, 0},
 };

@@ -64,6 +64,7 @@ struct serve_config {
     const char **hosts;
     size_t hosts_n;
     const char *tls_cert, *tls_key, *tls_client_ca; /* NULL: none */
+    struct config_node tls_at;                      /* for errors */
     struct http_limits limits;
     time_ms every_ms;   /* between two rounds of a book */
     time_ms history_ms; /* how far back the first round reaches */

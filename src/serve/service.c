@@ -8,6 +8,7 @@
 
 #include "insight/threshold.h"
 #include "serve/notify.h"
+#include "serve/serve_check.h"
 #include "serve/service_impl.h"
 #include "serve/tls.h"
 
@@ -161,9 +162,16 @@ enum err service_check(const struct service_setup *setup, struct error *err)
     enum err code = thresholds_read(setup->config, &thresholds, err);
     if (!code)
         code = service_make_auth(setup, &auth, err);
-    if (!code && setup->serve.tls_cert)
-        code = tls_new(setup->serve.tls_cert, setup->serve.tls_key, setup->serve.tls_client_ca,
-                       &tls, err);
+    if (!code)
+        code = serve_check_files(setup->config, err);
+    if (!code && setup->serve.tls_cert) {
+        struct error why = {0};
+        if (tls_new(setup->serve.tls_cert, setup->serve.tls_key, setup->serve.tls_client_ca, &tls,
+                    &why))
+            code = config_error(setup->serve.tls_at, err, "%s", why.text);
+    }
+    if (!code)
+        code = alert_check(&setup->serve.alerts, err);
     if (!code)
         code = service_make_collector(&service, setup, &collector, err);
     tls_free(tls);

@@ -208,8 +208,11 @@ static CURLcode transfer(struct try *try)
     const struct http_request *request = try->request;
     struct strbuf url = {0};
     strbuf_addf(&url, "%s%s", try->client->site->url, request->path);
+    const char *own = try->client->site->query;
+    if (own)
+        strbuf_addf(&url, "?%s", own);
     if (request->query.n) {
-        strbuf_addc(&url, '?');
+        strbuf_addc(&url, own ? '&' : '?');
         strbuf_add(&url, request->query);
     }
     struct curl_slist *headers = request_headers(try->client, request);

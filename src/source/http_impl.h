@@ -15,6 +15,7 @@
 
 struct http_site {
     char *url;             /* scheme://host[:port][/prefix] */
+    char *query;           /* of a whole URL; may be a secret, and is in no text */
     char *user, *password; /* from the URL or the options; password NULL: from the file */
     char *bearer_token_file, *password_file;
     char *client_cert, *client_key, *ca_file, *proxy;

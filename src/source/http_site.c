@@ -63,8 +63,27 @@ static void strip_end(char *url, const char *end)
         url[n - m] = '\0';
 }
 
+bool http_url_has_scheme(const char *url)
+{
+    return strncasecmp(url, "http://", 7) == 0 || strncasecmp(url, "https://", 8) == 0;
+}
+
+/* What curl cannot take apart would be told at each request only. */
+static enum err check_proxy(const char *text, struct error *err)
+{
+    CURLU *url = curl_url();
+    CURLUcode code =
+        curl_url_set(url, CURLUPART_URL, text, CURLU_GUESS_SCHEME | CURLU_NON_SUPPORT_SCHEME);
+    curl_url_cleanup(url);
+    return code == CURLUE_OK ? ERR_OK
+                             : error_set(err, ERR_USAGE,
+                                         "the proxy's URL is not usable: %s: give it as "
+                                         "http://HOST:PORT",
+                                         curl_url_strerror(code));
+}
+
 /* Take the URL apart: credentials go to the site, the rest is put together again without them. */
-static enum err site_url(struct http_site *site, const char *text, struct error *err)
+static enum err site_url(struct http_site *site, const char *text, bool keep, struct error *err)
 {
     CURLU *url = curl_url();
     char *scheme = NULL, *query = NULL, *fragment = NULL, *user = NULL, *password = NULL;
@@ -84,10 +103,10 @@ static enum err site_url(struct http_site *site, const char *text, struct error 
                       code == CURLUE_OK ? "" : curl_url_strerror(code));
         goto out;
     }
-    if (curl_url_get(url, CURLUPART_QUERY, &query, 0) == CURLUE_OK ||
+    if ((curl_url_get(url, CURLUPART_QUERY, &query, 0) == CURLUE_OK && !keep) ||
         curl_url_get(url, CURLUPART_FRAGMENT, &fragment, 0) == CURLUE_OK) {
         e = error_set(err, ERR_USAGE, "the server's URL has a part after %c: give its address only",
-                      query ? '?' : '#');
+                      fragment ? '#' : '?');
         goto out;
     }
     if (curl_url_get(url, CURLUPART_USER, &user, CURLU_URLDECODE) == CURLUE_OK)
@@ -96,6 +115,8 @@ static enum err site_url(struct http_site *site, const char *text, struct error 
         site->password = str_dup(str_of(password));
     curl_url_set(url, CURLUPART_USER, NULL, 0);
     curl_url_set(url, CURLUPART_PASSWORD, NULL, 0);
+    curl_url_set(url, CURLUPART_QUERY, NULL, 0);
+    site->query = dup_or_null(query);
     if (curl_url_get(url, CURLUPART_URL, &whole, 0) != CURLUE_OK) {
         e = error_set(err, ERR_USAGE, "the server's URL is not usable");
         goto out;
@@ -103,7 +124,7 @@ static enum err site_url(struct http_site *site, const char *text, struct error 
     site->url = str_dup(str_of(whole));
     /* People paste the address of a page or of the API. */
     static const char *const ends[] = {"/", "/graph", "/read", "/query", "/api/v1", "/"};
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+    for (size_t i = 0; !keep && i < sizeof ends / sizeof *ends; i++)
         strip_end(site->url, ends[i]);
 out:
     curl_free(scheme);
@@ -165,7 +186,9 @@ enum err http_site_new(const struct http_site_options *options, struct http_site
 {
     pthread_once(&curl_once, curl_begin);
     struct http_site *site = mem_zalloc(1, sizeof *site);
-    enum err e = site_url(site, options->url ? options->url : "", err);
+    enum err e = site_url(site, options->url ? options->url : "", options->whole, err);
+    if (e == ERR_OK && options->proxy)
+        e = check_proxy(options->proxy, err);
     if (e == ERR_OK)
         e = site_headers(site, options, err);
     if (e != ERR_OK)
@@ -213,6 +236,7 @@ void http_site_free(struct http_site *site)
     if (!site)
         return;
     char *const texts[] = {site->url,
+                           site->query,
                            site->user,
                            site->password,
                            site->password_file,

@@ -61,10 +61,13 @@ alerts:
     - {{owner: nobody-*, to: []}}
     - {{to: [hook, chat, manager]}}
   receivers:
-    - {{name: hook, kind: webhook, url: "{hook}/in", secret_file: secret}}
+    - {{name: hook, kind: webhook, url: "{hook}{way}", secret_file: secret}}
     - {{name: chat, kind: slack, url_file: chat.url}}
     - {{name: manager, kind: alertmanager, url: "{manager}"}}
 """
+
+
+WAY = "/in/api/v1/query/?sig=a%2Bb&v=1"     # webhooks have addresses of many shapes: it is asked as it is
 
 
 def configure(folder, port, receivers, findings=1):
@@ -75,7 +78,7 @@ def configure(folder, port, receivers, findings=1):
     with open(os.path.join(folder, "chat.url"), "w", encoding="utf-8") as file:
         file.write(chat.url + "/services/T0/B0/x\n")
     with open(path, "w", encoding="utf-8") as file:
-        file.write(CONFIG.format(db=os.path.join(folder, "gpu.db"), port=port, findings=findings, hook=hook.url,
+        file.write(CONFIG.format(db=os.path.join(folder, "gpu.db"), port=port, findings=findings, hook=hook.url, way=WAY,
                                  manager=manager.url))
     return path
 
@@ -84,7 +87,7 @@ def is_signed(message):
     path, headers, body, _ = message
     parts = dict(part.split("=", 1) for part in headers["X-Gputally-Signature"].split(","))
     expected = hmac.new(b"s3cret", parts["t"].encode() + b"." + body, hashlib.sha256).hexdigest()
-    return path == "/in" and hmac.compare_digest(expected, parts["v1"]) and abs(time.time() - int(parts["t"])) < 600
+    return path == WAY and hmac.compare_digest(expected, parts["v1"]) and abs(time.time() - int(parts["t"])) < 600
 
 
 def alerts_of(messages):

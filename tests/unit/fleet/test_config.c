@@ -395,7 +395,11 @@ static void what_is_wrong_has_its_place_and_what_would_be_right(void **state)
         refused("prices: {overrides: [{usd_per_hour: 1, from: 2026-02-01, to: 2026-01-01}]}\n"),
         "c.yaml:1:62: from has to be before to");
     assert_string_equal(refused("prices: nowhere.csv\n"),
-                        "prices: cannot open nowhere.csv: No such file or directory");
+                        "c.yaml:1:9: prices: cannot open nowhere.csv: No such file or directory");
+    assert_string_equal(refused("prices:\n  files: [nowhere.csv]\n"),
+                        "c.yaml:2:11: prices: cannot open nowhere.csv: No such file or directory");
+    assert_string_equal(refused("owners: nowhere.yaml\n"),
+                        "c.yaml:1:9: owners: cannot open nowhere.yaml: No such file or directory");
     assert_string_equal(refused("gap: 10s\n"), "gap (10 s) has to be at least step (30 s)");
     assert_string_equal(refused("step: 0s\n"), "step has to be more than 0: the time that one "
                                                "sample stands for, such as 30s");

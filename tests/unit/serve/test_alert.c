@@ -98,19 +98,21 @@ static void what_is_wrong_is_said_with_its_place(void **state)
     } cases[] = {
         {"alerts: {}", "c.yaml:1:9", "alerts need receivers"},
         {"alerts:\n  recievers: []", "c.yaml:2:3", "did you mean 'receivers'"},
-        {"alerts:\n  receivers: [{name: a, kind: mail, url: x}]", "c.yaml:2:31", "webhook, slack"},
+        {"alerts:\n  receivers: [{name: a, kind: mail, url: http://x}]", "c.yaml:2:31",
+         "webhook, slack"},
         {"alerts:\n  receivers: [{name: a, kind: slack}]", "c.yaml:2:15", "url or url_file"},
-        {"alerts:\n  receivers: [{name: a, kind: slack, url: x, secret_file: y}]", "c.yaml:2:15",
-         "only webhooks are signed"},
-        {"alerts:\n  receivers: [{name: a, kind: slack, url: x}]\n  routes: [{to: [b]}]",
+        {"alerts:\n  receivers: [{name: a, kind: slack, url: http://x, secret_file: y}]",
+         "c.yaml:2:15", "only webhooks are signed"},
+        {"alerts:\n  receivers: [{name: a, kind: slack, url: http://x}]\n  routes: [{to: [b]}]",
          "c.yaml:3:18", "no receiver is called 'b'"},
-        {"alerts:\n  receivers: [{name: a, kind: slack, url: x}]\n  routes: [{owner: b}]",
+        {"alerts:\n  receivers: [{name: a, kind: slack, url: http://x}]\n  routes: [{owner: b}]",
          "c.yaml:3:12", "a route needs to"},
-        {"alerts:\n  receivers: [{name: a, kind: slack, url: x}]\n  every: 1ms", "c.yaml:3:10",
-         "1s at the least"},
-        {"alerts:\n  receivers: [{name: a, kind: slack, url: x}]\n  quiet: {from: \"25:00\"}",
+        {"alerts:\n  receivers: [{name: a, kind: slack, url: http://x}]\n  every: 1ms",
+         "c.yaml:3:10", "1s at the least"},
+        {"alerts:\n  receivers: [{name: a, kind: slack, url: http://x}]\n  quiet: {from: "
+         "\"25:00\"}",
          "c.yaml:3:17", "time of day"},
-        {"alerts:\n  receivers: [{name: a, kind: slack, url: x}]\n"
+        {"alerts:\n  receivers: [{name: a, kind: slack, url: http://x}]\n"
          "  budgets: [{name: b, filter: tema=x, month: 1}]",
          "c.yaml:3:31", "team"},
     };

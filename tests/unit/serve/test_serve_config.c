@@ -109,6 +109,11 @@ static void what_is_wrong_has_its_place(void **state)
         {"serve: {db: a}\nsources: {url: x}\n", "c.yaml:2:10: sources is a list"},
         {"serve: {db: a}\nsources:\n- {cluster: a}\n",
          "c.yaml:3:3: a source of kind prometheus needs url"},
+        {"serve: {db: a}\nsources:\n- {url: 'prometheus:9090'}\n",
+         "c.yaml:3:9: an address begins with http:// or https:// here"},
+        {"serve: {db: a}\nsources:\n- {url: http//prometheus}\n", "c.yaml:3:9: an address begins"},
+        {"serve: {db: a}\nsources:\n- {url: 'ftp://u:hidden@p'}\n",
+         "c.yaml:3:9: an address begins"},
         {"serve: {db: a}\nsources:\n- {kind: prom, url: x}\n", "c.yaml:3:10: unknown kind 'prom'"},
         {"serve: {db: a}\nsources:\n- {kind: scrape}\n",
          "c.yaml:3:3: a source of kind scrape needs targets"},
@@ -119,7 +124,8 @@ static void what_is_wrong_has_its_place(void **state)
         {"serve: {db: a}\nsources:\n- {kind: kubernetes, cluster: b}\n- {kind: kubernetes, "
          "cluster: b}\n",
          "c.yaml:4:3: a second source of kind kubernetes"},
-        {"serve: {db: a}\nsources:\n- {url: x, book: b, cluster: c}\n- {url: y, book: b, cluster: "
+        {"serve: {db: a}\nsources:\n- {url: http://x, book: b, cluster: c}\n- {url: http://y, "
+         "book: b, cluster: "
          "d}\n",
          "c.yaml:4:3: clusters 'c' and 'd' in one book"},
     };
