@@ -13,8 +13,9 @@
  * A list is a consistent picture of one moment however many pages it takes; where it takes so long
  * that the server forgets that moment (410), it begins anew. The version of the list is where the
  * watch begins, that of each event and bookmark is where it is resumed, so nothing is missed
- * between two connections. A bookmark, an event and the regular end of a watch say that all before
- * was told: that is written down as SEEN every now and then. */
+ * between two connections. Once a day the list is asked anew all the same, between two
+ * watches: kube_version.c says why. A bookmark, an event and the regular end of a watch say that
+ * all before was told: that is written down as SEEN every now and then. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -325,6 +326,7 @@ static enum err ask_page(struct kube_follower *f, struct http_client *client,
 static void listed(struct kube_follower *f)
 {
     tell(f, KUBE_ACT_LISTED);
+    f->listed_at = clock_monotonic();
     f->seen_told = f->t;
     pthread_mutex_lock(&f->watch->lock);
     f->status.lists++;
@@ -536,13 +538,21 @@ static bool wait_out_failure(struct kube_follower *f, const struct http_answer *
     return kube_pause(f->watch, pause);
 }
 
+/* Is the next step a list? One that is only due waits until what the last watch left open is known.
+ */
+static bool is_to_list(const struct kube_follower *f)
+{
+    return !f->version[0] ||
+           (!f->doubt && clock_monotonic() - f->listed_at >= f->watch->options.relist_ms);
+}
+
 /* One step; false: it is time to end. */
 static bool step(struct kube_follower *f)
 {
     struct http_answer answer = {.retry_after_ms = -1};
     struct error err = {0};
     enum err e = connect_to(f, &err);
-    bool was_listing = !f->version[0];
+    bool was_listing = is_to_list(f);
     if (e == ERR_OK && !f->path[0])
         e = find_path(f, &answer, &err);
     if (e == ERR_OK && was_listing) {

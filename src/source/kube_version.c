@@ -7,7 +7,9 @@
  *
  * Versions are decimal numbers that grow (Kubernetes 1.35 says so, and all before did it); what is
  * no number is not compared. What this cannot see is a server that has gone back and grown beyond
- * our version between two questions. */
+ * our version between two questions: its versions go on as if nothing had been, and neither a
+ * version nor an object tells one history from the other. So everything is listed anew once a day,
+ * which ends what the lost history left behind. */
 #include <ctype.h>
 #include <string.h>
 

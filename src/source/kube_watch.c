@@ -140,6 +140,7 @@ static struct kube_watch *new_watch(const struct kube_watch_options *options)
     set_default(&watch->options.idle_ms, 30 * 1000);
     set_default(&watch->options.backoff_ms, 500);
     set_default(&watch->options.seen_ms, 30 * 1000);
+    set_default(&watch->options.relist_ms, 24 * 3600 * 1000);
     watch->options.page = options->page ? options->page : 500;
     pthread_mutex_init(&watch->lock, NULL);
     pthread_condattr_init(&attributes);

@@ -68,6 +68,7 @@ struct kube_watch_options {
     time_ms idle_ms;    /* a list that sends nothing for so long has failed (30 s) */
     time_ms backoff_ms; /* first pause after a failure; doubles up to 60 s (500 ms) */
     time_ms seen_ms;    /* SEEN records come at most so often a resource (30 s) */
+    time_ms relist_ms;  /* a list is asked anew after so long, between two watches (1 d) */
     size_t page;        /* objects a page of a list (500) */
 };
 

@@ -64,6 +64,7 @@ struct kube_follower {
 
     time_ms t;                  /* of the record in hand; never runs backwards */
     time_ms seen_told;          /* of the last SEEN record */
+    time_ms listed_at;          /* by the monotonic clock: when the last list was complete */
     enum kube_act act;          /* of the object that comes next */
     struct kube_reader *reader; /* of the page that is read */
     bool in_list, list_ended;   /* a LIST record was told; the page's end was read */

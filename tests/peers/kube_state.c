@@ -1,6 +1,6 @@
 /* Follows a Kubernetes API and tells what it knows of it: a line a command on standard input.
  *
- *     kube_state KUBECONFIG RECORDS [watch_ms backoff_ms page seen_ms [allow-exec]]
+ *     kube_state KUBECONFIG RECORDS [watch_ms backoff_ms page seen_ms [relist_ms [allow-exec]]]
  *
  *     state     every living object, a line each, in order; then an empty line
  *     status    a line a resource; then an empty line
@@ -291,7 +291,7 @@ static int follow(int argc, char **argv)
     struct kube_access *access;
     struct kube_watch *watch;
     struct error err;
-    struct kube_access_options login = {.kubeconfig = argv[1], .allow_exec = argc > 7};
+    struct kube_access_options login = {.kubeconfig = argv[1], .allow_exec = argc > 8};
     struct kube_watch_sink sink = {.record = on_record, .note = on_note, .targets = on_targets};
     if (kube_access_new(&login, &access, &err) != ERR_OK) {
         printf("error %s\n", err.text);
@@ -308,6 +308,8 @@ static int follow(int argc, char **argv)
         options.page = (size_t)atoll(argv[5]);
         options.seen_ms = atoll(argv[6]);
     }
+    if (argc > 7)
+        options.relist_ms = atoll(argv[7]);
     if (kube_watch_start(&options, &watch, &err) != ERR_OK) {
         printf("error %s\n", err.text);
         return 1;

@@ -47,9 +47,9 @@ contexts:
 class Follower:
     """A kube_state that follows a mock."""
 
-    def __init__(self, config, watch_ms=2000, backoff_ms=20, page=50, seen_ms=100, allow_exec=False):
+    def __init__(self, config, watch_ms=2000, backoff_ms=20, page=50, seen_ms=100, allow_exec=False, relist_ms=0):
         self.records = tempfile.mktemp(dir=FOLDER, suffix=".records")
-        args = [PROGRAM, config, self.records] + [str(x) for x in (watch_ms, backoff_ms, page, seen_ms)]
+        args = [PROGRAM, config, self.records] + [str(x) for x in (watch_ms, backoff_ms, page, seen_ms, relist_ms)]
         if allow_exec:
             args.append("allow-exec")
         self.process = subprocess.Popen(args, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -610,12 +610,36 @@ def a_server_that_went_back_is_listed_anew(mock):
         follower.quit()
 
 
+def a_server_that_overtook_us_is_listed_anew(mock):
+    """Gone back and grown beyond our version before anybody asked: the list that is due ends what was lost."""
+    small_cluster(mock)
+    mock.bookmark_s = 3600
+    follower = Follower(kubeconfig(mock.url), watch_ms=1000, relist_ms=4000)
+    follower.synced()
+    backup = mock.store.backup()
+    mock.store.put("pods", pod("lost"))
+    follower.follows(mock)
+    with mock.store.lock:
+        seen = mock.store.version
+        mock.store.restore(backup)
+        while mock.store.version <= seen:
+            mock.store.put("nodes", node("n0", missing=mock.store.version % 2))
+    lists = mock.count("list", "pods")
+    check("a server that went back and overtook us is listed anew when a list is due", follower.follows(mock)
+          and mock.count("list", "pods") > lists,
+          "\n".join(sorted(set(follower.state()) ^ set(expected(mock)))[:6]) + follower.status("POD"))
+    replayed, rc = follower.replayed()
+    check("… and so its records say", replayed == expected(mock) and rc == 0)
+    follower.quit()
+
+
 def a_quiet_watch_is_not_listed_anew(mock):
     """Nothing happened: that costs a question for the version, and no list."""
     small_cluster(mock)
     mock.bookmark_s = 3600
     follower = Follower(kubeconfig(mock.url), watch_ms=1000)
     follower.synced()
+    wait(lambda: mock.count("watch", "namespaces") > 0)   # synced says that pods and nodes are
     lists = mock.count("list", "namespaces")
     watches = mock.count("watch", "namespaces")
     check("a quiet watch is not listed anew", wait(lambda: mock.count("watch", "namespaces") >= watches + 3)
@@ -724,7 +748,7 @@ def random_history(seed):
     mock.fault_rate = 0.15
     uids = {}
     follower = Follower(kubeconfig(mock.url), watch_ms=rng.choice([300, 1000, 5000]), page=rng.choice([3, 10, 500]),
-                        backoff_ms=10)
+                        backoff_ms=10, relist_ms=rng.choice([0, 700]))
     for _ in range(400):
         random_step(rng, mock, uids)
         time.sleep(rng.random() * 0.02)
@@ -756,7 +780,7 @@ def main():
                      controllers_are_known_up_to_the_top, a_forbidden_controller_ends_the_chain,
                      controllers_are_asked_for_until_there_is_an_answer, exporter_pods_are_targets, it_ends_at_once, refused_connections_are_waited_out,
                      a_future_version_means_a_new_list, a_server_that_went_back_is_listed_anew,
-                     a_quiet_watch_is_not_listed_anew, exec_plugins):
+                     a_server_that_overtook_us_is_listed_anew, a_quiet_watch_is_not_listed_anew, exec_plugins):
             if args.only in test.__name__:
                 with_mock(test)
         if args.only in "client_certificates":
