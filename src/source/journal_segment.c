@@ -15,6 +15,9 @@
 
 #include "source/journal_impl.h"
 
+/* Of a frame, unpacked: whoever reads it holds so much. A definition is at most 64 kB. */
+#define DEFINITIONS_BYTES_MAX ((size_t)4 << 20)
+
 struct segment *segment_new(struct journal *journal, const struct segment_head *head)
 {
     struct segment *segment = mem_zalloc(1, sizeof *segment);
@@ -154,27 +157,41 @@ static enum err append_frames(struct segment *segment, struct str bytes, const s
     return e;
 }
 
-/* The definitions that are in no frame yet, as one; they are taken only once they are written. */
-static enum err append_definitions(struct journal_batch *batch, struct error *err)
+/* Of the definitions that are in no frame yet those that the next one gets, at least one. Names
+ * lock held. */
+static struct str next_definitions(const struct segment *segment, uint32_t *ret_n)
+{
+    struct str all = strbuf_str(&segment->pending);
+    struct label labels[JOURNAL_LABELS_MAX];
+    const char *next = all.p, *end = all.p + all.n;
+    size_t bytes = 0, labels_n;
+    *ret_n = segment->pending_n;
+    if (all.n <= DEFINITIONS_BYTES_MAX)
+        return all;
+    for (*ret_n = 0; frame_definition_read(&next, end, labels, JOURNAL_LABELS_MAX, &labels_n) &&
+                     (*ret_n == 0 || (size_t)(next - all.p) <= DEFINITIONS_BYTES_MAX);
+         ++*ret_n)
+        bytes = (size_t)(next - all.p);
+    return (struct str){all.p, bytes};
+}
+
+/* A frame of definitions that are in none yet; they are taken only once they are written. */
+static enum err append_some_definitions(struct journal_batch *batch, size_t *ret_taken,
+                                        struct error *err)
 {
     struct segment *segment = batch->segment;
     struct strbuf *out = &batch->definitions;
     struct frame frame = {.kind = FRAME_DEFINITIONS};
     strbuf_clear(out);
+    mem_reserve(out->text, out->n, out->room, FRAME_HEADER_BYTES);
+    out->n = FRAME_HEADER_BYTES;
     pthread_mutex_lock(&segment->names);
-    size_t taken = segment->pending.n;
-    if (taken) {
-        mem_reserve(out->text, out->n, out->room, FRAME_HEADER_BYTES);
-        out->n = FRAME_HEADER_BYTES;
-        frame.raw = (uint32_t)taken;
-        frame.count = segment->pending_n;
-        frame.last = (int64_t)segment->series - 1;
-        frame.first = (int64_t)segment->series - segment->pending_n;
-        frame.packed = (uint32_t)frame_pack(batch->packer, strbuf_str(&segment->pending), out);
-    }
+    struct str taken = next_definitions(segment, &frame.count);
+    frame.raw = (uint32_t)taken.n;
+    frame.first = (int64_t)segment->series - segment->pending_n;
+    frame.last = frame.first + frame.count - 1;
+    frame.packed = (uint32_t)frame_pack(batch->packer, taken, out);
     pthread_mutex_unlock(&segment->names);
-    if (!taken)
-        return ERR_OK;
     struct str payload = {out->text + FRAME_HEADER_BYTES, frame.packed};
     frame_seal(&frame, payload);
     place_frames(segment, out->text, &frame, 1);
@@ -182,11 +199,27 @@ static enum err append_definitions(struct journal_batch *batch, struct error *er
     if (e != ERR_OK)
         return e;
     pthread_mutex_lock(&segment->names);
-    memmove(segment->pending.text, segment->pending.text + taken, segment->pending.n - taken);
-    segment->pending.n -= taken;
+    segment->pending.n -= taken.n;
+    memmove(segment->pending.text, segment->pending.text + taken.n, segment->pending.n);
     segment->pending_n -= frame.count;
+    if (!segment->pending.n && segment->pending.room > DEFINITIONS_BYTES_MAX)
+        strbuf_release(&segment->pending); /* a fleet is named once an hour */
     pthread_mutex_unlock(&segment->names);
+    *ret_taken = taken.n;
     return ERR_OK;
+}
+
+/* The definitions that are in no frame yet. */
+static enum err append_definitions(struct journal_batch *batch, struct error *err)
+{
+    struct segment *segment = batch->segment;
+    pthread_mutex_lock(&segment->names);
+    size_t left = segment->pending.n;
+    pthread_mutex_unlock(&segment->names);
+    enum err e = ERR_OK;
+    for (size_t taken; e == ERR_OK && left; left -= taken < left ? taken : left)
+        e = append_some_definitions(batch, &taken, err);
+    return e;
 }
 
 enum err segment_append(struct journal_batch *batch, struct segment_frames *frames,

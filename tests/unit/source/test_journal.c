@@ -174,6 +174,51 @@ static void a_series_is_defined_by_whoever_commits_first(void **state)
     lab_end(&lab);
 }
 
+/* 1,200 of 60 kB in one commit: 72 MB, where a frame has 64 MiB at most. */
+static void more_definitions_than_a_frame_holds_are_read(void **state)
+{
+    (void)state;
+    enum { SERIES = 1200, BYTES = 60000 };
+    struct lab lab;
+    lab_begin(&lab);
+    char *text = malloc(BYTES);
+    memset(text, 'x', BYTES);
+    struct journal *journal = lab_open(&lab, (struct journal_options){0});
+    struct journal_batch *batch = journal_batch_new(journal);
+    journal_begin(batch);
+    for (unsigned i = 0; i < SERIES; i++) {
+        char number[16];
+        struct journal_series series;
+        const char *why;
+        time_ms t = LAB_T0;
+        double v = lab_value(i, t);
+        snprintf(number, sizeof number, "%u", i);
+        struct label labels[] = {{STR("UUID"), str_of(number)},
+                                 {STR("__name__"), STR("DCGM_FI_DEV_GPU_UTIL")},
+                                 {STR("long"), {text, BYTES}},
+                                 {STR("node"), STR("gpu-1")}};
+        assert_true(
+            journal_define(batch, (struct journal_key){i + 1, false}, labels, 4, &series, &why));
+        journal_add(batch, series, &t, &v, 1);
+    }
+    assert_int_equal(journal_commit(batch, true, NULL), ERR_OK);
+    for (int again = 0; again < 2; again++) { /* as it is, and opened again */
+        struct lab_seen seen = lab_read(journal, LAB_T0, LAB_T0);
+        assert_int_equal(seen.n, SERIES);
+        assert_int_equal(seen.stats.damaged_frames, 0);
+        assert_true(seen.stats.frames > 72000000 / (5 << 20));
+        free(seen.samples);
+        if (again)
+            continue;
+        journal_batch_free(batch);
+        journal_close(journal);
+        journal = lab_open(&lab, (struct journal_options){0});
+    }
+    journal_close(journal);
+    free(text);
+    lab_end(&lab);
+}
+
 static void labels_that_no_series_can_have_are_refused(void **state)
 {
     (void)state;
@@ -470,6 +515,7 @@ int main(void)
         cmocka_unit_test(what_is_not_synced_is_not_read_yet),
         cmocka_unit_test(a_new_segment_names_its_series_anew),
         cmocka_unit_test(a_series_is_defined_by_whoever_commits_first),
+        cmocka_unit_test(more_definitions_than_a_frame_holds_are_read),
         cmocka_unit_test(labels_that_no_series_can_have_are_refused),
         cmocka_unit_test(two_processes_do_not_share_a_folder),
         cmocka_unit_test(booked_time_goes_by_whole_segments),
