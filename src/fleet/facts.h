@@ -64,6 +64,7 @@ struct node {
     struct resource_max *capacity; /* most seen, by resource */
     size_t capacity_n, capacity_room;
     const struct watch *watch;
+    bool in_hand;   /* of the nodes that are being booked (ledger/plan.h) */
     uint32_t *pods; /* that hold GPUs here by request or by label, in order of (since, namespace,
                        name, uid); made by facts_pods_on_nodes */
     size_t pods_n, pods_room;
@@ -190,10 +191,6 @@ static inline bool pod_wants_gpus(const struct pod *pod)
 void facts_pods_on_nodes(struct facts *facts);
 
 /* Section 5, rule 1: is a bare pod label the exporter's own? For strips: what its labels mean. */
-struct holder_labels {
-    name_t namespace, pod, container; /* NAME_NONE pod: names nobody */
-    name_t exporter_pod;
-};
 struct holder_labels facts_holder_labels(const struct facts *facts, const struct strip *strip);
 
 /* parts of facts_new, a file each */

@@ -118,6 +118,33 @@ static bool record_is_read(enum record_metric metric, const struct label *labels
     }
 }
 
+/* ------------------------------------------------------------------ packing */
+
+#define PACK_ABOVE ((size_t)64 << 20) /* bytes of plain rows */
+
+/* For tests only: GPUTALLY_TEST_PACK_BYTES=N is how many bytes of rows stay plain, whatever the
+ * source, and half of it is what is booked together. */
+static void pack_for_tests(struct intake *intake)
+{
+    const char *text = getenv("GPUTALLY_TEST_PACK_BYTES"), *folder = getenv("TMPDIR");
+    intake->packing.budget_bytes = text ? strtoull(text, NULL, 10) : PACK_ABOVE;
+    if (text)
+        intake_by_time(intake, folder ? folder : "/tmp");
+    intake->always_by_time = text != NULL;
+}
+
+void intake_by_time(struct intake *intake, const char *folder)
+{
+    if (!intake->packing.spill)
+        intake->packing.spill = spill_new(folder);
+    intake->by_time = true;
+}
+
+void intake_by_series(struct intake *intake)
+{
+    intake->by_time = intake->always_by_time;
+}
+
 /* ------------------------------------------------------------------ life of an intake */
 
 struct intake *intake_new(const struct settings *settings, struct names *names)
@@ -131,6 +158,7 @@ struct intake *intake_new(const struct settings *settings, struct names *names)
     intake->strip_table = mem_zalloc(1024, sizeof *intake->strip_table);
     if (getrandom(&intake->seed, sizeof intake->seed, GRND_NONBLOCK) < 0)
         intake->seed = (uint64_t)(uintptr_t)intake;
+    pack_for_tests(intake);
     return intake;
 }
 
@@ -166,6 +194,7 @@ void intake_free(struct intake *intake)
     free(intake->notes);
     free(intake->renamed_jobs);
     free(intake->carried_stamps);
+    spill_free(intake->packing.spill);
     arena_release(&intake->arena);
     pthread_mutex_destroy(&intake->lock);
     free(intake);
@@ -251,6 +280,7 @@ static struct strip *strip_of(struct intake *intake, const struct label *labels,
     pthread_mutex_init(&strip->lock, NULL);
     strip->labels = keep_labels(intake, labels, n, &strip->labels_n);
     gpu_labels_read(labels, n, intake->names, strip->label);
+    strip->packing = intake->by_time ? &intake->packing : NULL;
     mem_reserve(intake->strip_hash, intake->strips_n, intake->strip_hash_room, 1);
     intake->strip_hash[intake->strips_n] = hash;
     mem_push(intake->strips, intake->strips_n, intake->strips_room, strip);

@@ -46,6 +46,13 @@ void intake_append(struct intake *intake, series_id id, const time_ms *t, const 
 void intake_in_order(struct intake *intake, struct span hours);
 void intake_in_any_order(struct intake *intake);
 
+/* Between these two the samples of a GPU's signals come at about the same time, as scrapes and
+ * journals give them, not series by series: what is more than fits is then packed, and put into an
+ * unlinked file in `folder`. Other sources may deliver in between; while they do, nothing new is
+ * packed. Not while others append. */
+void intake_by_time(struct intake *intake, const char *folder);
+void intake_by_series(struct intake *intake);
+
 /* Is any series of this metric wanted? What sources ask for, and what text decoders keep. */
 bool intake_wants_metric(struct str name);
 

@@ -5,7 +5,8 @@
  * with a column of stamps and a column of values for each signal. All signals of a device come in
  * one scrape and so share their stamps: a sample costs 8 bytes and a stamp is kept once. What does
  * not fit that picture (stamps of their own, out of order) goes to the strip's list of odd samples
- * and is merged when the strip is read (strip_settle).
+ * and is merged when the strip is read (strip_settle). Of a large fleet the older rows are packed
+ * while nobody looks at them (strip_pack.c).
  *
  * Series of records (kube-state-metrics, up) say the same for days: they are kept as runs of equal
  * values at equal distances. Loads are added up (fleet/loads.h). */
@@ -20,6 +21,7 @@
 #include "fleet/objects.h"
 #include "fleet/settings.h"
 #include "fleet/signals.h"
+#include "fleet/spill.h"
 #include "util/frac.h"
 #include "util/idmap.h"
 
@@ -114,6 +116,22 @@ struct odd_sample {
     time_ms t;
     int64_t v;
     enum signal signal;
+    uint32_t order; /* of coming */
+};
+
+/* What the strips of an intake share, where they may be packed. */
+struct packing {
+    struct spill *spill;
+    size_t
+        budget_bytes;  /* of plain rows; beyond it they are packed. Half of it is booked at once */
+    size_t held_bytes; /* atomic */
+    bool used;         /* atomic: some rows were */
+};
+
+/* Who the labels of a strip name (facts_holder_labels). NAME_NONE pod: nobody. */
+struct holder_labels {
+    name_t namespace, pod, container;
+    name_t exporter_pod;
 };
 
 struct strip {
@@ -123,9 +141,21 @@ struct strip {
     name_t label[GPU_LABEL_COUNT];
     enum exporter_family family;
     uint32_t ratio_metric; /* bit of a signal: its metric is a UNIT_PERCENT_OR_RATIO one */
-    bool percent;          /* …and its exporter fills that with percent (devices_gather) */
-    bool scaled;           /* its collector fills GPU_UTIL with a ratio (devices_gather) */
     uint32_t rejected;
+    /* what a review found (ledger/review.h) */
+    uint32_t signals;  /* bit of a signal: it has a column */
+    bool percent;      /* the exporter fills the ratio_metric ones with percent */
+    bool scaled;       /* its collector fills GPU_UTIL with a ratio */
+    bool says;         /* some value of it is one of its device … */
+    bool says_percent; /* … or would be if it were percent */
+    time_ms last;      /* stamp up to the end of the hours; TIME_MIN: none … */
+    struct strip_end {
+        time_ms since, t; /* TIME_MIN: no value */
+        int64_t v;
+    } * ends; /* … and the last value of each column up to there, and since when it stands */
+    name_t node;
+    struct holder_labels holder;
+    /* rows */
     time_ms *t;
     size_t n, room;
     int64_t *column[SIGNAL_COUNT]; /* NULL: no such signal; values as signal_clean gives them */
@@ -133,6 +163,13 @@ struct strip {
     name_t metric[SIGNAL_COUNT];   /* the name that the signal came under */
     struct odd_sample *odd;
     size_t odd_n, odd_room;
+    /* rows before t[0], which is there as long as sources deliver; none: packed.bytes 0 */
+    struct packing *packing; /* NULL: rows are never packed */
+    struct spill_ref packed; /* the last chunk, which says where the one before it is */
+    size_t packed_rows, packed_samples;
+    size_t held_bytes;
+    bool loaded; /* the packed rows are among the plain ones … */
+    bool same;   /* … and are all of them, as they are */
 };
 /* n samples of one signal, no stale markers among them; takes the strip's lock as held. */
 void strip_append(struct strip *strip, enum signal signal, enum signal_unit unit, const time_ms *t,
@@ -140,9 +177,40 @@ void strip_append(struct strip *strip, enum signal signal, enum signal_unit unit
 /* One sample as signal_clean gives it (a carry's); one that it cannot give is dropped. */
 void strip_put(struct strip *strip, enum signal signal, enum signal_unit unit, time_ms t,
                int64_t v);
-void strip_clear(struct strip *strip); /* frees its rows */
-/* Merge the odd samples in, and fill every column up to n with SIGNAL_ABSENT. Owner thread. */
+void strip_clear(struct strip *strip); /* frees its plain rows */
+/* Merge the odd samples in, and fill every column up to n with SIGNAL_ABSENT. Owner thread, as of
+ * what follows. */
 void strip_settle(struct strip *strip);
+
+/* All rows as plain ones, settled; false: the disk does not give back what was packed. */
+bool strip_load(struct strip *strip);
+/* Of a strip that was loaded: drop the plain rows, which must be as strip_load left them. What is
+ * not packed yet is packed; where nothing of the intake is, nothing is done. */
+void strip_unload(struct strip *strip);
+/* Plain rows up to t. O(log n). */
+size_t strip_rows_until(const struct strip *strip, time_ms t);
+/* How many rows a settled strip has, loaded or not. */
+static inline size_t strip_rows(const struct strip *strip)
+{
+    return strip->loaded || !strip->packed.bytes ? strip->n : strip->packed_rows;
+}
+
+/* ---- among strip*.c */
+#define STRIP_PACK_ROWS 32                             /* that are packed together, at least */
+#define STRIP_LAG_ROWS 96                              /* that a signal may be behind the others */
+void strip_set_room(struct strip *strip, size_t room); /* for so many rows */
+void strip_fill_absent(struct strip *strip, enum signal signal, size_t upto);
+void strip_pack_rows(struct strip *strip);
+/* Pack what is complete, where there is too much in memory and enough to pack. A signal goes on
+ * where the others are, which is the time to look. */
+static inline void strip_pack_old(struct strip *strip, enum signal signal)
+{
+    if (strip->packing && strip->n > STRIP_PACK_ROWS &&
+        (strip->filled[signal] == strip->n || strip->n >= STRIP_LAG_ROWS) &&
+        __atomic_load_n(&strip->packing->held_bytes, __ATOMIC_RELAXED) >
+            strip->packing->budget_bytes)
+        strip_pack_rows(strip);
+}
 
 struct series {
     uint64_t hash;
@@ -268,6 +336,9 @@ struct intake {
     struct str carry;   /* of the slice before; read once the sources have delivered */
     struct str cluster; /* of series without the label; empty: none */
     uint64_t refused;   /* series over the caps */
+    bool by_time;       /* strips that are made now may be packed */
+    bool always_by_time;
+    struct packing packing;
 };
 
 #endif

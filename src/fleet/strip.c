@@ -26,20 +26,15 @@ static void make_room(struct strip *strip, size_t more)
         return;
     size_t room = strip->room + strip->room / 4; /* many strips: no half-empty ones */
     room = room > strip->n + more ? room : strip->n + more + 16;
-    strip->t = mem_realloc(strip->t, room, sizeof *strip->t);
-    for (int s = 0; s < SIGNAL_COUNT; s++)
-        if (strip->column[s])
-            strip->column[s] = mem_realloc(strip->column[s], room, sizeof *strip->column[s]);
-    strip->room = room;
+    strip_set_room(strip, room);
 }
 
-static void fill_absent(struct strip *strip, enum signal signal, size_t upto)
+static void add_column(struct strip *strip, enum signal signal)
 {
-    int64_t *column = strip->column[signal];
-    for (size_t i = strip->filled[signal]; i < upto; i++)
-        column[i] = SIGNAL_ABSENT;
-    if (strip->filled[signal] < upto)
-        strip->filled[signal] = upto;
+    if (strip->column[signal])
+        return;
+    strip->column[signal] = mem_alloc((strip->room ? strip->room : 1) * sizeof(int64_t));
+    strip_set_room(strip, strip->room);
 }
 
 /* The row of stamp t, or n. */
@@ -56,22 +51,35 @@ static size_t row_of(const struct strip *strip, time_ms t)
     return low < strip->n && strip->t[low] == t ? low : strip->n;
 }
 
+size_t strip_rows_until(const struct strip *strip, time_ms t)
+{
+    size_t low = 0, high = strip->n;
+    while (low < high) {
+        size_t mid = (low + high) / 2;
+        if (strip->t[mid] <= t)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
 static void append_one(struct strip *strip, enum signal signal, time_ms t, int64_t v)
 {
     if (strip->n == 0 || t > strip->t[strip->n - 1]) {
         make_room(strip, 1);
         strip->t[strip->n++] = t;
-        fill_absent(strip, signal, strip->n - 1);
+        strip_fill_absent(strip, signal, strip->n - 1);
         strip->column[signal][strip->n - 1] = v;
         strip->filled[signal] = strip->n;
         return;
     }
     size_t row = row_of(strip, t);
     if (row == strip->n) {
-        struct odd_sample odd = {t, v, signal};
+        struct odd_sample odd = {t, v, signal, (uint32_t)strip->odd_n};
         mem_push(strip->odd, strip->odd_n, strip->odd_room, odd);
     } else if (row >= strip->filled[signal]) {
-        fill_absent(strip, signal, row);
+        strip_fill_absent(strip, signal, row);
         strip->column[signal][row] = v;
         strip->filled[signal] = row + 1;
     } else if (strip->column[signal][row] == SIGNAL_ABSENT) {
@@ -82,8 +90,8 @@ static void append_one(struct strip *strip, enum signal signal, time_ms t, int64
 void strip_append(struct strip *strip, enum signal signal, enum signal_unit unit, const time_ms *t,
                   const double *v, size_t n)
 {
-    if (!strip->column[signal])
-        strip->column[signal] = mem_alloc((strip->room ? strip->room : 1) * sizeof(int64_t));
+    add_column(strip, signal);
+    strip_pack_old(strip, signal);
     size_t at = strip->filled[signal];
     bool ascending = true;
     for (size_t i = 1; i < n; i++)
@@ -111,25 +119,44 @@ void strip_put(struct strip *strip, enum signal signal, enum signal_unit unit, t
         unit == UNIT_PERCENT_OR_RATIO ? INT64_C(100000000000) : signal_most(signal, unit);
     if (!time_is_sane(t) || (v != SIGNAL_ABSENT && (v < 0 || v > most)))
         return;
-    if (!strip->column[signal])
-        strip->column[signal] = mem_alloc((strip->room ? strip->room : 1) * sizeof(int64_t));
+    add_column(strip, signal);
     append_one(strip, signal, t, v);
 }
 
-static int by_stamp(const void *a, const void *b)
+static int by_stamp_and_order(const void *a, const void *b)
 {
     const struct odd_sample *x = a, *y = b;
-    return (x->t > y->t) - (x->t < y->t);
+    if (x->t != y->t)
+        return x->t < y->t ? -1 : 1;
+    return (x->order > y->order) - (x->order < y->order);
+}
+
+/* Odd samples (in order) of rows that are there, as of rows that were packed when they came: what
+ * is there wins. Left are those that need a row of their own. */
+static void fill_rows(struct strip *strip)
+{
+    size_t kept = 0, row = 0;
+    for (size_t i = 0; i < strip->odd_n; i++) {
+        const struct odd_sample *odd = &strip->odd[i];
+        while (row < strip->n && strip->t[row] < odd->t)
+            row++;
+        if (row == strip->n || strip->t[row] != odd->t)
+            strip->odd[kept++] = *odd;
+        else if (strip->column[odd->signal][row] == SIGNAL_ABSENT)
+            strip->column[odd->signal][row] = odd->v;
+    }
+    strip->odd_n = kept;
 }
 
 void strip_settle(struct strip *strip)
 {
     for (int s = 0; s < SIGNAL_COUNT; s++)
         if (strip->column[s])
-            fill_absent(strip, (enum signal)s, strip->n);
+            strip_fill_absent(strip, (enum signal)s, strip->n);
     if (!strip->odd_n)
         return;
-    qsort(strip->odd, strip->odd_n, sizeof *strip->odd, by_stamp);
+    qsort(strip->odd, strip->odd_n, sizeof *strip->odd, by_stamp_and_order);
+    fill_rows(strip);
     size_t fresh = 0;
     for (size_t i = 0; i < strip->odd_n; i++)
         fresh += i == 0 || strip->odd[i].t != strip->odd[i - 1].t;
@@ -172,5 +199,7 @@ void strip_clear(struct strip *strip)
         strip->column[s] = NULL;
         strip->filled[s] = 0;
     }
-    strip->n = strip->room = strip->odd_n = strip->odd_room = 0;
+    strip->n = strip->odd_n = strip->odd_room = 0;
+    strip->loaded = false;
+    strip_set_room(strip, 0);
 }

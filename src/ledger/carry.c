@@ -10,7 +10,6 @@
 
 #include <stdlib.h>
 
-#include "ledger/device_rows.h"
 #include "ledger/engine.h"
 
 #define MAGIC "gputally-carry-1\n"
@@ -45,95 +44,67 @@ static void put_labels(struct strbuf *out, const struct names *names, const stru
     }
 }
 
-/* Rows of a strip up to `at`. */
-static size_t rows_until(const struct strip *strip, time_ms at)
-{
-    size_t low = 0, high = strip->n;
-    while (low < high) {
-        size_t mid = (low + high) / 2;
-        if (strip->t[mid] <= at)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
-}
-
 /* The last sample of a signal, and, where the same value stood before it, the first of that stand:
  * what a lost XID and a frozen counter are told by. */
-static void put_signal(struct strbuf *out, const struct names *names, const struct strip *strip,
-                       int signal, size_t rows)
+static void put_signal(struct strbuf *out, struct str metric, const struct strip_end *end)
 {
-    const int64_t *column = strip->column[signal];
-    size_t last = rows;
-    while (last > 0 && column[last - 1] == SIGNAL_ABSENT)
-        last--;
-    size_t first = last;
-    for (size_t i = last; i > 0; i--)
-        if (column[i - 1] == column[last - 1])
-            first = i;
-        else if (column[i - 1] != SIGNAL_ABSENT)
-            break;
-    bool stands = last > 0 && first != last && (signal == SIGNAL_XID || signal == SIGNAL_ENERGY);
-    put_text(out, names_text(names, strip->metric[signal]));
-    put_u32(out, last == 0 ? 0 : stands ? 2 : 1);
+    bool stands = end->t != TIME_MIN && end->since != end->t;
+    put_text(out, metric);
+    put_u32(out, end->t == TIME_MIN ? 0 : stands ? 2 : 1);
     if (stands) {
-        put_i64(out, strip->t[first - 1]);
-        put_i64(out, column[first - 1]);
+        put_i64(out, end->since);
+        put_i64(out, end->v);
     }
-    if (last > 0) {
-        put_i64(out, strip->t[last - 1]);
-        put_i64(out, column[last - 1]);
+    if (end->t != TIME_MIN) {
+        put_i64(out, end->t);
+        put_i64(out, end->v);
     }
 }
 
-static void put_strip(struct strbuf *out, const struct names *names, const struct strip *strip,
-                      size_t rows)
+static void put_strip(struct strbuf *out, const struct names *names, const struct strip *strip)
 {
-    uint32_t n = 0;
-    for (int s = 0; s < SIGNAL_COUNT; s++)
-        n += strip->column[s] != NULL;
+    const struct strip_end *end = strip->ends;
     strbuf_addc(out, 'S');
     put_labels(out, names, strip->labels, strip->labels_n);
-    put_u32(out, n);
+    put_u32(out, (uint32_t)__builtin_popcount(strip->signals));
     for (int s = 0; s < SIGNAL_COUNT; s++)
-        if (strip->column[s])
-            put_signal(out, names, strip, s, rows);
+        if (strip->signals & 1u << s)
+            put_signal(out, names_text(names, strip->metric[s]), end++);
 }
 
 /* Does the strip name a pod that lives at `at`? */
-static bool names_living_pod(const struct facts *facts, const struct strip *strip,
-                             const struct holder_labels *holder, time_ms at)
+static bool names_living_pod(const struct facts *facts, const struct strip *strip, time_ms at)
 {
     uint32_t pod;
-    return holder->pod != NAME_NONE &&
-           facts_incarnation(facts, strip->label[GPU_LABEL_CLUSTER], holder->namespace, holder->pod,
-                             at, &pod) &&
+    return strip->holder.pod != NAME_NONE &&
+           facts_incarnation(facts, strip->label[GPU_LABEL_CLUSTER], strip->holder.namespace,
+                             strip->holder.pod, at, &pod) &&
            pod != POD_NONE;
 }
 
-/* Was it sent, at `last`, from a node that has lived since and lives at `at`, and that the strip's
- * own labels name? */
-static bool is_of_living_node(const struct facts *facts, const struct strip *strip, name_t name,
-                              time_ms last, time_ms at)
+/* Was it sent, at its last stamp, from a node that has lived since and lives at `at`, and that the
+ * strip's own labels name? */
+static bool is_of_living_node(const struct facts *facts, const struct strip *strip, time_ms at)
 {
+    name_t name = strip->node;
     if (name == NAME_NONE ||
         (name != strip->label[GPU_LABEL_NODE] && name != strip->label[GPU_LABEL_HOSTNAME]))
         return false;
     const struct node *node =
         facts_find_node((struct facts *)facts, strip->label[GPU_LABEL_CLUSTER], name);
     for (size_t i = 0; node && node->recorded && i < node->lives_n; i++)
-        if (node->lives[i].up <= last && at < node->lives[i].down)
+        if (node->lives[i].up <= strip->last && at < node->lives[i].down)
             return true;
     return false;
 }
 
-/* What is kept of a strip: when its device last said anything, and when it did on that node. */
-struct strip_end {
-    struct holder_labels holder;
-    name_t node;
-    size_t rows;            /* up to `at`; 0: none */
-    uint32_t device, place; /* into the last stamps */
+/* When the devices last said anything, and when they did on each node that they were on: by
+ * strip, which number of both it has. */
+struct last_stamps {
+    struct last_of {
+        uint32_t device, place;
+    } * by_strip;
+    time_ms *of_device, *of_place;
 };
 
 /* Number of the key; last[number] becomes the latest t of it. */
@@ -146,27 +117,36 @@ static uint32_t number_of(struct idmap *map, struct idkey key, time_ms *last, ti
     return at;
 }
 
-static void find_ends(const struct intake *intake, const struct facts *facts, time_ms at,
-                      struct strip_end *ends, time_ms *last_of_device, time_ms *last_of_place)
+static void find_last(const struct intake *intake, struct last_stamps *ret)
 {
     struct idmap devices = {0}, places = {0};
+    ret->by_strip = mem_alloc((intake->strips_n + 1) * sizeof *ret->by_strip);
+    ret->of_device = mem_alloc((intake->strips_n + 1) * sizeof *ret->of_device);
+    ret->of_place = mem_alloc((intake->strips_n + 1) * sizeof *ret->of_place);
     for (size_t i = 0; i < intake->strips_n; i++) {
         const struct strip *strip = intake->strips[i];
-        struct strip_end *end = &ends[i];
-        end->rows = rows_until(strip, at);
-        if (!end->rows)
+        struct last_of *of = &ret->by_strip[i];
+        if (strip->last == TIME_MIN)
             continue;
-        time_ms last = strip->t[end->rows - 1];
-        end->holder = facts_holder_labels(facts, strip);
-        end->node = strip_node(facts, strip, &end->holder);
-        end->device = number_of(&devices,
-                                IDKEY(strip->label[GPU_LABEL_CLUSTER], strip->label[GPU_LABEL_UUID],
-                                      strip->label[GPU_LABEL_PCI], strip->label[GPU_LABEL_INDEX]),
-                                last_of_device, last);
-        end->place = number_of(&places, IDKEY(end->device, end->node), last_of_place, last);
+        of->device = number_of(&devices,
+                               IDKEY(strip->label[GPU_LABEL_CLUSTER], strip->label[GPU_LABEL_UUID],
+                                     strip->label[GPU_LABEL_PCI], strip->label[GPU_LABEL_INDEX]),
+                               ret->of_device, strip->last);
+        of->place = number_of(&places, IDKEY(of->device, strip->node), ret->of_place, strip->last);
     }
     idmap_release(&devices);
     idmap_release(&places);
+}
+
+static bool is_carried(const struct facts *facts, const struct strip *strip,
+                       const struct last_stamps *stamps, size_t i, time_ms at)
+{
+    if (strip->last == TIME_MIN || at - strip->last > SILENT_MAX_MS)
+        return false;
+    const struct last_of *of = &stamps->by_strip[i];
+    return strip->last == stamps->of_device[of->device] ||
+           (strip->last == stamps->of_place[of->place] && is_of_living_node(facts, strip, at)) ||
+           names_living_pod(facts, strip, at);
 }
 
 /* Carried are: the last strips of each device; the last ones on each node that it has left and
@@ -175,25 +155,14 @@ static void find_ends(const struct intake *intake, const struct facts *facts, ti
 static void write_strips(const struct intake *intake, const struct facts *facts, time_ms at,
                          struct strbuf *out)
 {
-    struct strip_end *ends = mem_zalloc(intake->strips_n + 1, sizeof *ends);
-    time_ms *last_of_device = mem_alloc((intake->strips_n + 1) * sizeof *last_of_device);
-    time_ms *last_of_place = mem_alloc((intake->strips_n + 1) * sizeof *last_of_place);
-    find_ends(intake, facts, at, ends, last_of_device, last_of_place);
-    for (size_t i = 0; i < intake->strips_n; i++) {
-        const struct strip *strip = intake->strips[i];
-        const struct strip_end *end = &ends[i];
-        if (!end->rows || at - strip->t[end->rows - 1] > SILENT_MAX_MS)
-            continue;
-        time_ms last = strip->t[end->rows - 1];
-        if (last == last_of_device[end->device] ||
-            (last == last_of_place[end->place] &&
-             is_of_living_node(facts, strip, end->node, last, at)) ||
-            names_living_pod(facts, strip, &end->holder, at))
-            put_strip(out, facts->names, strip, end->rows);
-    }
-    free(ends);
-    free(last_of_device);
-    free(last_of_place);
+    struct last_stamps stamps;
+    find_last(intake, &stamps);
+    for (size_t i = 0; i < intake->strips_n; i++)
+        if (is_carried(facts, intake->strips[i], &stamps, i, at))
+            put_strip(out, facts->names, intake->strips[i]);
+    free(stamps.by_strip);
+    free(stamps.of_device);
+    free(stamps.of_place);
 }
 
 static const char *const record_names[RECORD_COUNT] = {

@@ -8,8 +8,8 @@
 #include "fleet/facts.h"
 #include "util/error.h"
 
-/* What the slice that begins at `at` needs. Called once the strips are settled and the facts built,
- * before devices take the strips' arrays. */
+/* What the slice that begins at `at` needs, of strips that were reviewed for hours that end there.
+ */
 void carry_write(const struct intake *intake, const struct facts *facts, time_ms at,
                  struct strbuf *out);
 /* Feed a carry to an intake, after all that sources had for it: what is in both is in place then,

@@ -4,83 +4,6 @@
 
 #include <stdlib.h>
 
-#include "ledger/device_units.h"
-
-/* ------------------------------------------------------------------ gathering */
-
-/* Identity: the UUID; where an exporter has none, node and PCI address, else node and index. */
-static name_t identity_of(struct names *names, const struct strip *strip)
-{
-    struct str uuid = names_text(names, strip->label[GPU_LABEL_UUID]);
-    struct strbuf text = {0};
-    const char *replica = memmem(uuid.p, uuid.n, "::", 2); /* GPU-x::3 is a replica of GPU-x */
-    if (replica)
-        uuid.n = (size_t)(replica - uuid.p);
-    if (uuid.n && strip->family == EXPORTER_NVIDIA_GPU && !str_starts(uuid, STR("GPU-"))) {
-        strbuf_addf(&text, "GPU-%.*s", STR_ARG(uuid));
-    } else if (replica) {
-        strbuf_add(&text, uuid);
-    } else if (uuid.n) {
-        return strip->label[GPU_LABEL_UUID];
-    } else {
-        name_t host = strip->label[GPU_LABEL_NODE] != NAME_NONE ? strip->label[GPU_LABEL_NODE]
-                                                                : strip->label[GPU_LABEL_HOSTNAME];
-        name_t slot = strip->label[GPU_LABEL_PCI] != NAME_NONE ? strip->label[GPU_LABEL_PCI]
-                                                               : strip->label[GPU_LABEL_INDEX];
-        strbuf_addf(&text, "%s/%s", names_text(names, host).p, names_text(names, slot).p);
-    }
-    name_t id = names_put(names, strbuf_str(&text));
-    strbuf_release(&text);
-    return id;
-}
-
-/* nvidia_gpu_exporter names the model on a series of its own. */
-static void read_models(const struct facts *facts, struct intake *intake)
-{
-    struct idmap models = {0};
-    for (size_t i = 0; i < intake->records_n; i++) {
-        const struct record *record = intake->records[i];
-        if (record->metric == RECORD_GPU_INFO)
-            idmap_set(
-                &models,
-                IDKEY(facts_label(facts, record, "cluster"), facts_label(facts, record, "uuid")),
-                facts_label(facts, record, "name"));
-    }
-    for (size_t i = 0; models.count && i < intake->strips_n; i++) {
-        name_t *label = intake->strips[i]->label;
-        uint32_t model = idmap_get(&models, IDKEY(label[GPU_LABEL_CLUSTER], label[GPU_LABEL_UUID]));
-        if (label[GPU_LABEL_MODEL] == NAME_NONE && model != IDMAP_NONE)
-            label[GPU_LABEL_MODEL] = model;
-    }
-    idmap_release(&models);
-}
-
-void devices_gather(struct devices *devices, const struct facts *facts, struct intake *intake)
-{
-    for (size_t i = 0; i < intake->strips_n; i++)
-        strip_settle(intake->strips[i]);
-    read_models(facts, intake);
-    units_judge(intake);
-    for (size_t i = 0; i < intake->strips_n; i++) {
-        struct strip *strip = intake->strips[i];
-        if (!strip->n)
-            continue;
-        name_t cluster = strip->label[GPU_LABEL_CLUSTER];
-        name_t uuid = identity_of(facts->names, strip);
-        bool fresh;
-        uint32_t at =
-            idmap_add(&devices->by_uuid, IDKEY(cluster, uuid), (uint32_t)devices->n, &fresh);
-        if (fresh) {
-            struct device *device = mem_zalloc(1, sizeof *device);
-            device->cluster = cluster;
-            device->uuid = uuid;
-            mem_push(devices->at, devices->n, devices->room, device);
-        }
-        struct device *device = devices->at[at];
-        mem_push(device->strips, device->strips_n, device->strips_room, strip);
-    }
-}
-
 /* ------------------------------------------------------------------ cleaning up */
 
 static const enum signal board[] = {SIGNAL_POWER, SIGNAL_ENERGY, SIGNAL_POWER_LIMIT, SIGNAL_XID};
@@ -539,6 +462,5 @@ void devices_release(struct devices *devices)
         free(device);
     }
     free(devices->at);
-    idmap_release(&devices->by_uuid);
     *devices = (struct devices){0};
 }

@@ -40,8 +40,9 @@ struct energy {
 
 struct device {
     name_t cluster, uuid;
+    uint32_t number;       /* of the plan (ledger/plan.h) */
     struct strip **strips; /* in order of arrival of their series */
-    size_t strips_n, strips_room;
+    size_t strips_n;
     struct arena arena;
     struct timeline own; /* its t: all stamps at which it has any row */
     struct instance *instances;
@@ -71,12 +72,10 @@ struct device {
 struct devices {
     struct device **at;
     size_t n, room;
-    struct idmap by_uuid; /* cluster, uuid */
 };
 
-/* Group the strips of the intake by device; nothing is built yet. */
-void devices_gather(struct devices *devices, const struct facts *facts, struct intake *intake);
-/* Build one device: rows, clean-ups, pieces, layouts, places. Takes the strips' arrays. */
+/* Build one device of strips that were reviewed and have their rows: rows, clean-ups, pieces,
+ * layouts, places. Takes the strips' arrays. */
 void device_build(struct device *device, const struct facts *facts);
 /* Start of what the i-th sample covers. */
 static inline time_ms device_sample_start(const struct device *device,

@@ -71,10 +71,10 @@ static struct meaning meaning_of(struct device *device, const struct facts *fact
                                  struct strip *strip)
 {
     struct meaning out = {.strip = strip,
-                          .holder = facts_holder_labels(facts, strip),
+                          .holder = strip->holder,
+                          .node = strip->node,
                           .instance = strip->label[GPU_LABEL_GPU_INSTANCE],
                           .profile = strip->label[GPU_LABEL_PROFILE]};
-    out.node = strip_node(facts, strip, &out.holder);
     long long index;
     if (str_to_i64(names_text(facts->names, strip->label[GPU_LABEL_INDEX]), &index))
         out.index = index;

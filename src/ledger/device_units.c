@@ -26,6 +26,7 @@ static struct idkey job_of(const struct strip *strip)
 #define WHOLE_PERCENT INT64_C(10000000)     /* 1 % in 1e-9 */
 #define GARBAGE_ABOVE INT64_C(100000000000) /* 100 in 1e-9 */
 #define RATIO_UP_TO INT64_C(1500000000)     /* 1.5 in 1e-9: above is percent */
+#define RATIO_ONE INT64_C(1000000000)
 
 /* What the strips of one collector show of the unit of GPU_UTIL. Sums are over rows in which the
  * engine ratio stands beside it. */
@@ -70,78 +71,112 @@ static bool is_scaled(const struct unit_evidence *evidence, bool job_percent)
 
 static bool has_plain_util(const struct strip *strip)
 {
-    return strip->column[SIGNAL_UTIL] && !(strip->ratio_metric & 1u << SIGNAL_UTIL);
+    return strip->signals & 1u << SIGNAL_UTIL && !(strip->ratio_metric & 1u << SIGNAL_UTIL);
+}
+
+/* ------------------------------------------------------------------ weighing */
+
+/* An exporter's *_RATIO is percent where some value lies above 1.5 (and is no garbage). */
+static bool shows_percent(const struct strip *strip)
+{
+    for (int s = 0; s < SIGNAL_COUNT; s++) {
+        if (!(strip->ratio_metric & 1u << s) || !strip->column[s])
+            continue;
+        for (size_t row = 0; row < strip->n; row++)
+            if (strip->column[s][row] > RATIO_UP_TO && strip->column[s][row] <= GARBAGE_ABOVE)
+                return true;
+    }
+    return false;
+}
+
+/* Does the column have a value in [0, most]? */
+static bool has_value(const struct strip *strip, int signal, int64_t most)
+{
+    const int64_t *column = strip->column[signal];
+    for (size_t row = 0; row < strip->n; row++)
+        if (column[row] != SIGNAL_ABSENT && column[row] <= most)
+            return true;
+    return false;
+}
+
+/* Is there a value that units_settle and device_clean leave to the device? GPU_UTIL of an instance
+ * is none, nor what is above 1 under the name of a ratio, unless that is percent. */
+static bool speaks(const struct strip *strip, bool percent)
+{
+    bool instance = strip->label[GPU_LABEL_GPU_INSTANCE] != NAME_NONE;
+    for (int s = 0; s < SIGNAL_COUNT; s++) {
+        bool ratio = strip->ratio_metric & 1u << s && !percent;
+        if (strip->column[s] && !(instance && s == SIGNAL_UTIL) &&
+            has_value(strip, s, ratio ? RATIO_ONE : INT64_MAX))
+            return true;
+    }
+    return false;
+}
+
+static struct unit_evidence *evidence_of(struct units *units, const struct strip *strip)
+{
+    bool fresh;
+    uint32_t at = idmap_add(&units->collectors, collector_of(strip), (uint32_t)units->n, &fresh);
+    struct unit_evidence none = {0};
+    if (fresh)
+        mem_push(units->evidence, units->n, units->room, none);
+    return &units->evidence[at];
+}
+
+void units_weigh(struct units *units, struct strip *strip)
+{
+    if (shows_percent(strip))
+        idmap_set(&units->percent, exporter_of(strip), 1);
+    if (has_plain_util(strip))
+        weigh_strip(strip, evidence_of(units, strip));
+    strip->says = speaks(strip, false);
+    strip->says_percent = !strip->says && speaks(strip, true);
+}
+
+/* ------------------------------------------------------------------ judging */
+
+static const struct unit_evidence *evidence_for(const struct units *units,
+                                                const struct strip *strip)
+{
+    return &units->evidence[idmap_get(&units->collectors, collector_of(strip))];
 }
 
 /* Fills `jobs` with those of which some exporter is surely percent. What has no job is apart. */
-static void find_percent_jobs(const struct intake *intake, const struct idmap *collectors,
-                              const struct unit_evidence *evidence, struct idmap *jobs)
+static void find_percent_jobs(const struct units *units, const struct intake *intake,
+                              struct idmap *jobs)
 {
     for (size_t i = 0; i < intake->strips_n; i++) {
         const struct strip *strip = intake->strips[i];
         if (has_plain_util(strip) && strip->label[GPU_LABEL_JOB] != NAME_NONE &&
-            evidence[idmap_get(collectors, collector_of(strip))].most > WHOLE_PERCENT)
+            evidence_for(units, strip)->most > WHOLE_PERCENT)
             idmap_set(jobs, job_of(strip), 1);
     }
 }
 
-static void find_scaled(struct intake *intake)
+void units_judge(const struct units *units, struct intake *intake)
 {
-    struct idmap collectors = {0}, jobs = {0};
-    struct unit_evidence *evidence = NULL;
-    size_t n = 0, room = 0;
-    for (size_t i = 0; i < intake->strips_n; i++) {
-        const struct strip *strip = intake->strips[i];
-        if (!has_plain_util(strip))
-            continue;
-        bool fresh;
-        uint32_t at = idmap_add(&collectors, collector_of(strip), (uint32_t)n, &fresh);
-        if (fresh) {
-            struct unit_evidence none = {0};
-            mem_push(evidence, n, room, none);
-        }
-        weigh_strip(strip, &evidence[at]);
-    }
-    find_percent_jobs(intake, &collectors, evidence, &jobs);
+    struct idmap jobs = {0};
+    find_percent_jobs(units, intake, &jobs);
     for (size_t i = 0; i < intake->strips_n; i++) {
         struct strip *strip = intake->strips[i];
-        strip->scaled = has_plain_util(strip) &&
-                        is_scaled(&evidence[idmap_get(&collectors, collector_of(strip))],
-                                  idmap_get(&jobs, job_of(strip)) != IDMAP_NONE);
+        strip->percent =
+            strip->ratio_metric && idmap_get(&units->percent, exporter_of(strip)) != IDMAP_NONE;
+        strip->scaled =
+            has_plain_util(strip) &&
+            is_scaled(evidence_for(units, strip), idmap_get(&jobs, job_of(strip)) != IDMAP_NONE);
+        strip->says |= strip->percent && strip->says_percent;
     }
-    free(evidence);
     idmap_release(&jobs);
-    idmap_release(&collectors);
 }
 
-/* Exporters whose *_RATIO is percent: some value lies above 1.5 (and is no garbage). */
-static void find_percent(struct intake *intake)
+void units_release(struct units *units)
 {
-    struct idmap percent = {0};
-    for (size_t i = 0; i < intake->strips_n; i++) {
-        const struct strip *strip = intake->strips[i];
-        for (int s = 0; s < SIGNAL_COUNT; s++) {
-            if (!(strip->ratio_metric & 1u << s) || !strip->column[s])
-                continue;
-            for (size_t row = 0; row < strip->n; row++)
-                if (strip->column[s][row] > RATIO_UP_TO && strip->column[s][row] <= GARBAGE_ABOVE) {
-                    idmap_set(&percent, exporter_of(strip), 1);
-                    break;
-                }
-        }
-    }
-    for (size_t i = 0; i < intake->strips_n; i++)
-        intake->strips[i]->percent =
-            intake->strips[i]->ratio_metric &&
-            idmap_get(&percent, exporter_of(intake->strips[i])) != IDMAP_NONE;
-    idmap_release(&percent);
+    idmap_release(&units->percent);
+    idmap_release(&units->collectors);
+    free(units->evidence);
 }
 
-void units_judge(struct intake *intake)
-{
-    find_percent(intake);
-    find_scaled(intake);
-}
+/* ------------------------------------------------------------------ settling */
 
 /* Percent or ratio, now that all values of the exporter are known. (inputs, section 1) */
 void units_settle(struct device *device, struct strip *strip)
@@ -160,7 +195,7 @@ void units_settle(struct device *device, struct strip *strip)
                 continue;
             if (strip->percent)
                 strip->column[s][i] = (v + 50) / 100;
-            else if (v > 1000000000)
+            else if (v > RATIO_ONE)
                 strip->column[s][i] = SIGNAL_ABSENT;
         }
         device->guessed |= strip->percent;

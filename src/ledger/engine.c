@@ -1,6 +1,7 @@
-/* The engine: facts, then devices on all threads, then nodes on all threads. Nodes are handed out
- * in order of (cluster, name) and emitted in that order, whoever books them, so that the output
- * does not depend on the number of threads. */
+/* The engine: facts, a review of all strips, a plan; then for each group of the plan its devices on
+ * all threads, and its nodes on all threads. Nodes are handed out in order of (cluster, name) and
+ * emitted in that order, whoever books them, so that the output depends neither on the number of
+ * threads nor on the groups. */
 #include "ledger/engine.h"
 
 #include <pthread.h>
@@ -12,6 +13,8 @@
 #include "ledger/holders.h"
 #include "ledger/load_book.h"
 #include "ledger/node_book.h"
+#include "ledger/plan.h"
+#include "ledger/review.h"
 #include "ledger/work.h"
 
 /* Samples before and after a slice: start-up and the labels of new pods, gap and frozen text. */
@@ -49,6 +52,7 @@ void intake_stats(const struct intake *intake, struct engine_stats *ret)
                 ret->samples += strip->filled[s];
                 ret->peak_bytes += strip->room * sizeof(int64_t);
             }
+        ret->samples += strip->packed_samples;
         ret->peak_bytes += strip->room * sizeof(time_ms);
     }
     for (size_t i = 0; i < intake->records_n; i++) {
@@ -67,25 +71,36 @@ void intake_stats(const struct intake *intake, struct engine_stats *ret)
 
 /* ------------------------------------------------------------------ threads */
 
+/* A GPU whose exporter served an old text, and where. */
+struct frozen {
+    uint32_t device; /* of the plan */
+    name_t node;
+    int64_t ms;
+};
+
 struct engine {
     struct facts *facts;
-    struct devices devices;
+    struct plan plan;
+    struct devices devices; /* of the group in hand */
     struct sightings sightings;
     struct load_book loads;
     struct work_book work;
-    const struct node **nodes; /* in order */
     struct span hours;
     const struct engine_options *options;
     engine_emit_fn emit;
     void *context;
-    size_t next_device, next_node; /* atomic */
+    size_t next_device, next_node, nodes_end; /* the first two atomic */
     pthread_mutex_t lock;
     pthread_cond_t turn_came;
-    size_t turn; /* the node that may be emitted */
+    size_t turn;      /* the node that may be emitted */
+    enum err failed;  /* atomic: some strip could not be read back … */
+    struct error why; /* … under the lock */
     struct late_time *late;
     size_t late_n, late_room;
     int64_t shared_ms;
-    bool unpriced, guessed;
+    uint64_t rejected, guessed; /* of devices */
+    struct frozen *frozen;
+    size_t frozen_n, frozen_room;
 };
 
 static bool stopped(const struct engine *engine)
@@ -94,14 +109,37 @@ static bool stopped(const struct engine *engine)
     return stop && __atomic_load_n(stop, __ATOMIC_RELAXED) != 0;
 }
 
+static bool is_over(const struct engine *engine)
+{
+    return stopped(engine) || __atomic_load_n(&engine->failed, __ATOMIC_RELAXED) != ERR_OK;
+}
+
+/* The rows of a device's strips. */
+static bool fetch_strips(struct engine *engine, struct device *device)
+{
+    struct error err = {0};
+    for (size_t i = 0; i < device->strips_n; i++) {
+        enum err code = strip_fetch(device->strips[i], &err);
+        if (code == ERR_OK)
+            continue;
+        pthread_mutex_lock(&engine->lock);
+        engine->why = err;
+        __atomic_store_n(&engine->failed, code, __ATOMIC_RELAXED);
+        pthread_mutex_unlock(&engine->lock);
+        return false;
+    }
+    return true;
+}
+
 static void *build_devices(void *context)
 {
     struct engine *engine = context;
-    while (!stopped(engine)) {
+    while (!is_over(engine)) {
         size_t i = __atomic_fetch_add(&engine->next_device, 1, __ATOMIC_RELAXED);
         if (i >= engine->devices.n)
             return NULL;
-        device_build(engine->devices.at[i], engine->facts);
+        if (fetch_strips(engine, engine->devices.at[i]))
+            device_build(engine->devices.at[i], engine->facts);
     }
     return NULL;
 }
@@ -113,12 +151,12 @@ static void *book_nodes(void *context)
     struct engine *engine = context;
     while (!stopped(engine)) {
         size_t i = __atomic_fetch_add(&engine->next_node, 1, __ATOMIC_RELAXED);
-        if (i >= engine->facts->nodes_n)
+        if (i >= engine->nodes_end)
             return NULL;
+        const struct node *node = engine->plan.nodes[i];
         struct node_book_result result = {0};
-        node_book(engine->facts, &engine->sightings, engine->nodes[i], engine->hours,
-                  engine->options, &result);
-        load_book_machine(&engine->loads, engine->nodes[i], &result.batch);
+        node_book(engine->facts, &engine->sightings, node, engine->hours, engine->options, &result);
+        load_book_machine(&engine->loads, node, &result.batch);
         pthread_mutex_lock(&engine->lock);
         while (engine->turn != i)
             pthread_cond_wait(&engine->turn_came, &engine->lock);
@@ -183,19 +221,22 @@ static void note_exempt(struct engine *engine, const struct intake *intake, stru
     free(wishes);
 }
 
+static int by_device(const void *a, const void *b)
+{
+    const struct frozen *x = a, *y = b;
+    return (x->device > y->device) - (x->device < y->device);
+}
+
 /* By node: its GPUs have one exporter. */
 static void note_frozen(struct engine *engine, struct row_batch *batch)
 {
-    struct names *names = engine->facts->names;
-    for (size_t i = 0; i < engine->devices.n; i++) {
-        const struct device *device = engine->devices.at[i];
-        if (!device->frozen_ms || !device->places_n)
-            continue;
-        put_note(batch, names, NOTE_FROZEN, device->places[device->places_n - 1].node,
-                 device->frozen_ms / 1000,
+    if (engine->frozen_n)
+        qsort(engine->frozen, engine->frozen_n, sizeof *engine->frozen, by_device);
+    for (size_t i = 0; i < engine->frozen_n; i++)
+        put_note(batch, engine->facts->names, NOTE_FROZEN, engine->frozen[i].node,
+                 engine->frozen[i].ms / 1000,
                  "seconds of a GPU in which its exporter served an old text (the energy counter "
                  "stands still while power is drawn)");
-    }
 }
 
 /* What is of no node: notes, workloads, namespaces. */
@@ -209,16 +250,12 @@ static void emit_rest(struct engine *engine, const struct intake *intake)
                  names_text(names, note->text).p);
     }
     note_frozen(engine, &batch);
-    uint64_t rejected = 0, guessed = 0;
-    for (size_t i = 0; i < engine->devices.n; i++) {
-        rejected += engine->devices.at[i]->rejected;
-        guessed += engine->devices.at[i]->guessed;
-    }
-    if (rejected)
-        put_note(&batch, names, NOTE_REJECTED, NAME_NONE, (int64_t)rejected,
+    if (engine->rejected)
+        put_note(&batch, names, NOTE_REJECTED, NAME_NONE, (int64_t)engine->rejected,
                  "values that are no measurements (blanks, NaN, out of range)");
-    if (guessed)
-        put_note(&batch, names, NOTE_GUESS, names_put(names, STR("GPU_UTIL")), (int64_t)guessed,
+    if (engine->guessed)
+        put_note(&batch, names, NOTE_GUESS, names_put(names, STR("GPU_UTIL")),
+                 (int64_t)engine->guessed,
                  "GPUs whose exporter sends GPU_UTIL in a unit that its name does not say");
     for (size_t i = 0; i < engine->late_n; i++) {
         if (engine->late[i].ms <= engine->facts->settings->gap_ms)
@@ -254,14 +291,6 @@ static void emit_rest(struct engine *engine, const struct intake *intake)
 
 /* ------------------------------------------------------------------ all of it */
 
-static int by_cluster_and_name(const void *a, const void *b, void *names)
-{
-    const struct node *x = *(const struct node *const *)a, *y = *(const struct node *const *)b;
-    struct row_key left = {.cluster = x->cluster, .node = x->name};
-    struct row_key right = {.cluster = y->cluster, .node = y->name};
-    return row_key_cmp(names, &left, &right);
-}
-
 /* A device that never said anything is none. */
 static void drop_silent(struct devices *devices)
 {
@@ -278,20 +307,86 @@ static void drop_silent(struct devices *devices)
     devices_release(&silent);
 }
 
-static void book_all(struct engine *engine, struct intake *intake)
+/* What is told of devices, each once, although several groups may need it. */
+static void count_devices(struct engine *engine)
+{
+    for (size_t i = 0; i < engine->devices.n; i++) {
+        const struct device *device = engine->devices.at[i];
+        bool *counted = &engine->plan.devices[device->number].counted;
+        if (*counted)
+            continue;
+        *counted = true;
+        engine->rejected += device->rejected;
+        engine->guessed += device->guessed;
+        if (!device->frozen_ms || !device->places_n)
+            continue;
+        struct frozen frozen = {device->number, device->places[device->places_n - 1].node,
+                                device->frozen_ms};
+        mem_push(engine->frozen, engine->frozen_n, engine->frozen_room, frozen);
+    }
+}
+
+static void take_in_hand(const struct engine *engine, const struct plan_group *group)
+{
+    for (size_t i = group->from; i < group->to; i++)
+        engine->plan.nodes[i]->in_hand = true;
+}
+
+/* Of the group's nodes: the devices in their lives, which are dropped. */
+static void put_down(const struct engine *engine, const struct plan_group *group)
+{
+    for (size_t i = group->from; i < group->to; i++) {
+        struct node *node = engine->plan.nodes[i];
+        node->in_hand = false;
+        for (size_t k = 0; k < node->lives_n; k++) {
+            free(node->lives[k].mounts);
+            node->lives[k].mounts = NULL;
+            node->lives[k].mounts_n = 0;
+        }
+    }
+}
+
+static void book_group(struct engine *engine, const struct plan_group *group)
+{
+    plan_devices(&engine->plan, group, &engine->devices);
+    engine->next_device = 0;
+    on_all_threads(engine, build_devices);
+    if (!is_over(engine)) {
+        drop_silent(&engine->devices);
+        count_devices(engine);
+        take_in_hand(engine, group);
+        holders_prepare(engine->facts, &engine->devices, &engine->sightings);
+        engine->next_node = group->from;
+        engine->nodes_end = group->to;
+        on_all_threads(engine, book_nodes);
+        put_down(engine, group);
+    }
+    sightings_release(&engine->sightings);
+    devices_release(&engine->devices);
+}
+
+static enum err book_all(struct engine *engine, struct intake *intake, struct strbuf *ret_carry,
+                         struct error *err)
 {
     struct facts *facts = engine->facts;
-    drop_silent(&engine->devices);
-    holders_prepare(facts, &engine->devices, &engine->sightings);
+    enum err code = strips_review(intake, facts, engine->hours.to, err);
+    if (code != ERR_OK)
+        return code;
+    if (ret_carry)
+        carry_write(intake, facts, engine->hours.to, ret_carry);
+    plan_make(&engine->plan, facts, intake);
     work_gather(&engine->work, &engine->loads);
-    engine->nodes = mem_alloc((facts->nodes_n + 1) * sizeof *engine->nodes);
-    for (size_t i = 0; i < facts->nodes_n; i++)
-        engine->nodes[i] = &facts->nodes[i];
-    qsort_r(engine->nodes, facts->nodes_n, sizeof *engine->nodes, by_cluster_and_name,
-            facts->names);
-    on_all_threads(engine, book_nodes);
-    if (!stopped(engine))
-        emit_rest(engine, intake);
+    for (size_t i = 0; i < engine->plan.groups_n && !is_over(engine); i++)
+        book_group(engine, &engine->plan.groups[i]);
+    if (stopped(engine))
+        return error_set(err, ERR_STOPPED, "stopped");
+    if (engine->failed != ERR_OK) {
+        if (err)
+            *err = engine->why;
+        return engine->failed;
+    }
+    emit_rest(engine, intake);
+    return ERR_OK;
 }
 
 enum err engine_book(struct intake *intake, struct span hours, const struct engine_options *options,
@@ -309,20 +404,12 @@ enum err engine_book(struct intake *intake, struct span hours, const struct engi
     pthread_mutex_init(&engine.lock, NULL);
     pthread_cond_init(&engine.turn_came, NULL);
     load_book_init(&engine.loads, engine.facts, intake, hours);
-    devices_gather(&engine.devices, engine.facts, intake);
-    if (ret_carry)
-        carry_write(intake, engine.facts, hours.to, ret_carry);
-    on_all_threads(&engine, build_devices);
-    if (!stopped(&engine))
-        book_all(&engine, intake);
-    if (stopped(&engine))
-        code = error_set(err, ERR_STOPPED, "stopped");
-    free(engine.nodes);
+    code = book_all(&engine, intake, ret_carry, err);
     free(engine.late);
+    free(engine.frozen);
     work_release(&engine.work);
     load_book_release(&engine.loads);
-    sightings_release(&engine.sightings);
-    devices_release(&engine.devices);
+    plan_release(&engine.plan);
     facts_free(engine.facts);
     pthread_cond_destroy(&engine.turn_came);
     pthread_mutex_destroy(&engine.lock);

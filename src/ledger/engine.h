@@ -36,7 +36,8 @@ enum err intake_restore(struct intake *intake, struct str carry, struct error *e
 
 /* Book the hours. A node in the newest observation is up until hours.to, at most node_break beyond
  * that observation. The strips of the intake are used up. ret_carry (may be NULL) gets what the
- * slice that begins at hours.to needs. ERR_STOPPED: what was emitted is not all. */
+ * slice that begins at hours.to needs. ERR_STOPPED: what was emitted is not all; so is ERR_IO,
+ * where packed rows cannot be read back. */
 enum err engine_book(struct intake *intake, struct span hours, const struct engine_options *options,
                      engine_emit_fn emit, void *context, struct strbuf *ret_carry,
                      struct error *err);

@@ -32,8 +32,9 @@ struct sightings {
     size_t n, room;
 };
 
-/* Lay devices into the lives of nodes (and give nodes without records lives from samples); find
- * where labels show pods; index pods by node. One thread. */
+/* Lay devices into the lives of the nodes that are in hand (and give those without records lives
+ * from samples); find where labels show pods. The devices are all that these nodes need
+ * (ledger/plan.h), in their order; each node is in hand once. One thread. */
 void holders_prepare(struct facts *facts, struct devices *devices, struct sightings *sightings);
 void sightings_release(struct sightings *sightings);
 

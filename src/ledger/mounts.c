@@ -57,15 +57,12 @@ static bool same_stamps(const struct stamp_list *list, const struct device *devi
 
 static void find_lives(struct facts *facts, const struct devices *devices)
 {
-    for (size_t i = 0; i < devices->n; i++)
-        for (size_t p = 0; p < devices->at[i]->places_n; p++)
-            facts_node(facts, devices->at[i]->cluster, devices->at[i]->places[p].node);
     struct stamp_list *lists = mem_zalloc(facts->nodes_n + 1, sizeof *lists);
     for (size_t i = 0; i < devices->n; i++) {
         const struct device *device = devices->at[i];
         for (size_t p = 0; p < device->places_n; p++) {
             struct node *node = facts_find_node(facts, device->cluster, device->places[p].node);
-            if (node->recorded)
+            if (node->recorded || !node->in_hand)
                 continue;
             struct stamp_list *list = &lists[node - facts->nodes];
             if (same_stamps(list, device, p))
@@ -89,7 +86,7 @@ static void find_lives(struct facts *facts, const struct devices *devices)
 
 struct stay {
     struct node *node;
-    struct life *life;
+    struct life *life; /* NULL: of a node that is not in hand */
     int64_t index;
     time_ms first, last;
 };
@@ -117,6 +114,11 @@ static void find_stays(struct facts *facts, const struct device *device, struct 
     for (size_t p = 0; p < device->places_n; p++) {
         const struct place *place = &device->places[p];
         struct node *node = facts_find_node(facts, device->cluster, place->node);
+        if (!node->in_hand && !node->recorded) { /* it lived where its samples are */
+            struct stay elsewhere = {.node = node};
+            mem_push(stays->at, stays->n, stays->room, elsewhere);
+            continue;
+        }
         if (!node->lives_n)
             continue;
         for (size_t s = place->first; s < place_end(device, p); s++) {
@@ -147,6 +149,8 @@ static void mount_device(struct facts *facts, struct device *device)
         bool same_before = i == 0 || stays.at[i - 1].node == stay->node;
         bool same_after = i + 1 == stays.n || stays.at[i + 1].node == stay->node;
         struct life *life = stay->life;
+        if (!stay->node->in_hand)
+            continue;
         struct mount mount = {.device = device,
                               .index = stay->index,
                               .since = same_before ? life->up : stay->first,
@@ -204,7 +208,7 @@ static struct seen_place *place_of(struct seen_list *list, const struct device *
     return &list->at[list->n - 1];
 }
 
-static void see_line(struct sightings *sightings, struct facts *facts, const struct device *device,
+static void see_line(struct sightings *sightings, const struct device *device,
                      const struct timeline *line, name_t instance)
 {
     for (size_t r = 0; r < line->labels_n; r++)
@@ -213,13 +217,9 @@ static void see_line(struct sightings *sightings, struct facts *facts, const str
             struct idkey key = IDKEY(device->cluster, named->namespace, named->pod);
             bool fresh;
             uint32_t at = idmap_add(&sightings->by_pod, key, (uint32_t)sightings->n, &fresh);
-            if (fresh) {
-                struct seen_list list = {0};
-                mem_push(sightings->lists, sightings->n, sightings->room, list);
-                uint32_t pods = idmap_get(&facts->pods_named, key);
-                for (size_t i = 0; pods != IDMAP_NONE && i < facts->by_name[pods].n; i++)
-                    facts->pods[facts->by_name[pods].pods[i]].named = true;
-            }
+            struct seen_list none = {0};
+            if (fresh)
+                mem_push(sightings->lists, sightings->n, sightings->room, none);
             struct seen_place *place =
                 place_of(&sightings->lists[at], device, line, instance, named->container);
             mem_push(place->runs, place->runs_n, place->runs_room, (uint32_t)r);
@@ -232,17 +232,14 @@ void holders_prepare(struct facts *facts, struct devices *devices, struct sighti
     for (size_t i = 0; i < devices->n; i++)
         mount_device(facts, devices->at[i]);
     for (size_t i = 0; i < facts->nodes_n; i++)
-        for (size_t k = 0; k < facts->nodes[i].lives_n; k++)
+        for (size_t k = 0; facts->nodes[i].in_hand && k < facts->nodes[i].lives_n; k++)
             settle_mounts(facts, &facts->nodes[i].lives[k]);
     for (size_t i = 0; i < devices->n; i++) {
         const struct device *device = devices->at[i];
-        see_line(sightings, facts, device, &device->own, NAME_NONE);
+        see_line(sightings, device, &device->own, NAME_NONE);
         for (size_t k = 0; k < device->instances_n; k++)
-            see_line(sightings, facts, device, &device->instances[k].line, device->instances[k].id);
+            see_line(sightings, device, &device->instances[k].line, device->instances[k].id);
     }
-    facts_pods_on_nodes(facts);
-    for (size_t i = 0; i < facts->nodes_n; i++)
-        facts->nodes[i].watch = facts_watch(facts, facts->nodes[i].cluster);
 }
 
 void sightings_release(struct sightings *sightings)

@@ -220,9 +220,11 @@ static enum err source_fetch(struct source *base, const struct fetch *fetch, str
     struct journal_read_stats stats;
     seen_begin(source->observers);
     seen_begin(source->exporters);
+    intake_by_time(intake, source->journal->folder);
     enum err e = journal_read(source->journal, &read, &stats, err);
     if (e == ERR_OK)
         e = read_far(&to, &read, err);
+    intake_by_series(intake);
     free(to.tellers);
     if (e != ERR_OK)
         return e;

@@ -1,12 +1,13 @@
 /* Random fleets: the input is a little program that names series of the wanted metrics with labels
  * from a small vocabulary (so that devices, nodes and pods meet), appends samples in and out of
  * order, and hands over Kubernetes objects. Then three hours are booked at one of a few prices:
- * whatever came in, it balances, on one thread as on two. */
+ * whatever came in, it balances, on one thread as on two, and with all rows packed and each node
+ * booked alone as in one go. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "../lib/ledger_checks.h"
-#include "fleet/objects.h"
+#include "fleet/intake_data.h"
 #include "ledger/engine.h"
 
 #define FROM INT64_C(1767225600000) /* 2026-01-01 */
@@ -332,7 +333,25 @@ struct outcome {
     struct names *names;
     struct row *rows;
     size_t n, room;
+    struct note *notes;
+    size_t notes_n, notes_room;
+    struct strbuf carry;
 };
+
+static void release(struct outcome *outcome)
+{
+    free(outcome->rows);
+    free(outcome->notes);
+    strbuf_release(&outcome->carry);
+}
+
+static bool same(const struct outcome *a, const struct outcome *b)
+{
+    return a->n == b->n && (a->n == 0 || memcmp(a->rows, b->rows, a->n * sizeof *a->rows) == 0) &&
+           a->notes_n == b->notes_n &&
+           (a->notes_n == 0 || memcmp(a->notes, b->notes, a->notes_n * sizeof *a->notes) == 0) &&
+           str_eq(strbuf_str(&a->carry), strbuf_str(&b->carry));
+}
 
 static void keep(void *context, const struct row_batch *batch)
 {
@@ -340,26 +359,36 @@ static void keep(void *context, const struct row_batch *batch)
     check_batch(batch);
     for (size_t i = 0; i < batch->rows_n; i++)
         mem_push(outcome->rows, outcome->n, outcome->room, batch->rows[i]);
+    for (size_t i = 0; i < batch->notes_n; i++)
+        mem_push(outcome->notes, outcome->notes_n, outcome->notes_room, batch->notes[i]);
 }
 
-static void book(struct program program, int threads, int book, struct outcome *ret)
+/* Every strip packs what it can, as soon as it can, and the rest when it was looked at. */
+static void pack_all(struct intake *intake)
+{
+    intake_by_time(intake, NULL);
+    intake->packing.budget_bytes = 0;
+    intake->packing.used = true;
+}
+
+static void book(struct program program, int threads, bool packed, int book, struct outcome *ret)
 {
     struct intake *intake = intake_new(&settings, ret->names);
+    if (packed)
+        pack_all(intake);
     run(program, intake);
     struct engine_options options = {&settings, prices[book], owners, threads, NULL};
     struct span hours = {FROM, FROM + 3 * HOUR_MS};
-    struct strbuf carry = {0};
-    invariant(engine_book(intake, hours, &options, keep, ret, &carry, NULL) == ERR_OK);
+    invariant(engine_book(intake, hours, &options, keep, ret, &ret->carry, NULL) == ERR_OK);
     intake_free(intake);
     intake = intake_new(&settings, ret->names);
     struct error err;
-    if (intake_restore(intake, strbuf_str(&carry), &err) != ERR_OK)
+    if (intake_restore(intake, strbuf_str(&ret->carry), &err) != ERR_OK)
         invariant_failed(err.text, __FILE__, __LINE__);
     struct outcome next = {.names = ret->names};
     hours = (struct span){FROM + 3 * HOUR_MS, FROM + 4 * HOUR_MS};
     invariant(engine_book(intake, hours, &options, keep, &next, NULL, NULL) == ERR_OK);
-    free(next.rows);
-    strbuf_release(&carry);
+    release(&next);
     intake_free(intake);
 }
 
@@ -372,15 +401,14 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
         return 0;
     struct program program = {data + 1, data + size};
     struct outcome one = {.names = names_new()};
-    book(program, 1, data[0] % BOOKS, &one);
-    if (data[0] & 128) {
+    book(program, 1, false, data[0] % BOOKS, &one);
+    if (data[0] & 192) {
         struct outcome two = {.names = one.names};
-        book(program, 2, data[0] % BOOKS, &two);
-        invariant(one.n == two.n &&
-                  (one.n == 0 || memcmp(one.rows, two.rows, one.n * sizeof *one.rows) == 0));
-        free(two.rows);
+        book(program, data[0] & 128 ? 2 : 1, data[0] & 64, data[0] % BOOKS, &two);
+        invariant(same(&one, &two));
+        release(&two);
     }
-    free(one.rows);
+    release(&one);
     names_free(one.names);
     return 0;
 }

@@ -177,6 +177,16 @@ void intake_in_any_order(struct intake *intake)
     (void)intake;
 }
 
+void intake_by_time(struct intake *intake, const char *folder)
+{
+    (void)intake, (void)folder;
+}
+
+void intake_by_series(struct intake *intake)
+{
+    (void)intake;
+}
+
 static int recorder_by_stamp(const void *a, const void *b)
 {
     const struct recorded_sample *x = a, *y = b;

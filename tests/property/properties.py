@@ -7,11 +7,13 @@ first, and gives the same run again."""
 
 import argparse
 import collections
+import contextlib
 import csv
 import os
 import random
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -40,6 +42,7 @@ class Round:
         self.binary, self.rng, self.work = binary, rng, work
         self.scenario = scenario or rng.choice(SCENARIOS)
         self.seed = rng.randrange(1, 10_000)
+        self.more = {}      # in the environment of what is run
         self.folder = fleets.fleet(self.scenario, self.seed, HOURS / 24, STEP_S, with_reference=False)
         self.metrics = os.path.join(self.folder, "metrics.om")
         self.facts = fleets.ledger_arguments(self.folder)
@@ -53,7 +56,8 @@ class Round:
 
     def run(self, command):
         """Standard output of the program."""
-        done = subprocess.run([self.binary, *command], capture_output=True, timeout=TIMEOUT_S)
+        done = subprocess.run([self.binary, *command], capture_output=True, timeout=TIMEOUT_S,
+                              env={**os.environ, **self.more})
         if done.returncode:
             raise Failed(f"{' '.join(command)}: exit status {done.returncode}: {done.stderr[-600:].decode()}")
         return done.stdout
@@ -274,7 +278,52 @@ def moves(r):
             r.same(r.run([*command, "--slice", f"{hours}h"]), f"--slice {hours}h", whole)
 
 
-PROPERTIES = (balance, slices, threads, order, runs, overlapping, kill, books, server, moves)
+def by_time(r, path):
+    """The fleet's lines as scrapes bring them; some come twice, some late."""
+    def stamp(line):
+        return float(line.rsplit(" ", 1)[1])
+    with open(r.metrics, encoding="utf-8") as file:
+        lines = [line for line in file if not line.startswith("#")]
+    late = {id(line): r.rng.uniform(0, 4 * 3600) for line in r.rng.sample(lines, len(lines) // 50)}
+    lines.sort(key=lambda line: stamp(line) + late.get(id(line), 0))
+    with open(path, "w", encoding="utf-8") as file:
+        for line in lines:
+            file.write(line * (1 + (r.rng.random() < 0.02)))
+        file.write("# EOF\n")
+    return ["--openmetrics", path]
+
+
+def kept(database):
+    """Notes of the books, and what the next slice is handed."""
+    with contextlib.closing(sqlite3.connect(database)) as db:
+        notes = db.execute("SELECT first, past, kind, subject, text, book, count FROM note").fetchall()
+        return sorted(notes), [row[0] for row in db.execute("SELECT carry FROM progress")]
+
+
+def packed(r):
+    """So does any amount of samples that may lie unpacked, whatever is booked together: from nothing at all to some;
+    and so do the notes and the carry."""
+    sources = {"by series": ["--openmetrics", r.metrics], "by time": by_time(r, r.path("by-time.om"))}
+    for name, source in sources.items():
+        slices = ["--slice", f"{r.rng.randrange(1, HOURS)}h"]
+        r.more = {}
+        plain = r.path(f"plain {name}.db")
+        r.collect(plain, source=source, more=slices)
+        hours = {kind: r.export_hours(kind, ["--db", plain]) for kind in HOUR_KINDS}
+        for size in (1, r.rng.randrange(2, 50_000), r.rng.randrange(50_000, 5_000_000)):
+            what = f"{name}, {' '.join(slices)}, packed above {size} bytes"
+            database = r.path(f"packed {name} {size}.db")
+            r.more = {"GPUTALLY_TEST_PACK_BYTES": str(size)}
+            r.collect(database, source=source, more=[*slices, "--threads", str(r.rng.randrange(1, 5))])
+            r.more = {}
+            r.same(r.export(["--db", database]), what)
+            r.same_hours(what, ["--db", database], [], hours)
+            if kept(database) != kept(plain):
+                raise Failed(f"{what}: notes or the carry differ ({plain}, {database})")
+            os.remove(database)
+
+
+PROPERTIES = (balance, slices, threads, order, runs, overlapping, kill, books, packed, server, moves)
 
 
 def main(argv=None):

@@ -2,6 +2,8 @@
 #include "fleet/facts.h"
 #include "fleet_fixture.h"
 #include "ledger/accrue.h"
+#include "ledger/plan.h"
+#include "ledger/review.h"
 
 #define H "UUID=GPU-a,gpu=0,Hostname=n1"
 
@@ -14,10 +16,18 @@ struct built {
 static void build(struct built *built)
 {
     built->facts = facts_new(built->fleet.intake, (struct span){T0, T0 + HOUR_MS});
-    built->devices = (struct devices){0};
-    devices_gather(&built->devices, built->facts, built->fleet.intake);
-    for (size_t i = 0; i < built->devices.n; i++)
-        device_build(built->devices.at[i], built->facts);
+    assert_int_equal(strips_review(built->fleet.intake, built->facts, T0 + HOUR_MS, NULL), ERR_OK);
+    struct plan plan;
+    plan_make(&plan, built->facts, built->fleet.intake);
+    assert_int_equal(plan.groups_n, 1);
+    plan_devices(&plan, &plan.groups[0], &built->devices);
+    plan_release(&plan);
+    for (size_t i = 0; i < built->devices.n; i++) {
+        struct device *device = built->devices.at[i];
+        for (size_t k = 0; k < device->strips_n; k++)
+            assert_int_equal(strip_fetch(device->strips[k], NULL), ERR_OK);
+        device_build(device, built->facts);
+    }
 }
 
 static void release(struct built *built)
