@@ -105,9 +105,19 @@ enum err db_corrupt(struct store *store, const char *what, struct error *err)
         store->path, what, store->path);
 }
 
+/* sqlite3_interrupt() ends what runs at that moment; what begins after it would run on. */
+enum err db_go_on(const struct store *store, struct error *err)
+{
+    if (!__atomic_load_n(&store->interrupted, __ATOMIC_RELAXED))
+        return ERR_OK;
+    return error_set(err, ERR_STORE, "%s: reading was ended", store->path);
+}
+
 sqlite3_stmt *db_statement(struct store *store, enum statement which, struct error *err)
 {
     sqlite3_stmt **statement = &store->statements[which];
+    if (db_go_on(store, err))
+        return NULL;
     if (*statement) {
         sqlite3_reset(*statement);
         return *statement;

@@ -144,6 +144,7 @@ struct store {
     int reading_depth;       /* of store_read_begin */
     struct store_lens *lens; /* NULL: everything is seen */
     int64_t data_version;    /* that was seen last; 0: none */
+    bool interrupted;        /* atomic: nothing is read any more */
 };
 
 /* db.c */
@@ -157,6 +158,8 @@ sqlite3_stmt *db_statement(struct store *store, enum statement which, struct err
 enum err db_run(struct store *store, sqlite3_stmt *statement, const char *doing, struct error *err);
 enum err db_run_simple(struct store *store, enum statement which, const char *doing,
                        struct error *err);
+/* ERR_STORE once store_interrupt() was called, for what works long between two statements. */
+enum err db_go_on(const struct store *store, struct error *err);
 struct str db_text(sqlite3_stmt *statement, int column);
 enum err db_corrupt(struct store *store, const char *what, struct error *err);
 

@@ -45,7 +45,8 @@ bool store_has_changed(struct store *store)
 
 void store_interrupt(struct store *store)
 {
-    sqlite3_interrupt(store->db);
+    __atomic_store_n(&store->interrupted, true, __ATOMIC_RELAXED);
+    sqlite3_interrupt(store->db); /* what runs now */
 }
 
 uint32_t hours_in_day(struct span span, int64_t day)

@@ -339,7 +339,9 @@ static void run_job(struct job *job)
             if (job->cells[to].rank != first->rank ||
                 cell_day(job->cells[to].key) != cell_day(first->key))
                 break;
-        emit_day(job, from, to);
+        job->code = db_go_on(job->reading->store, &job->err);
+        if (!job->code)
+            emit_day(job, from, to);
     }
 }
 

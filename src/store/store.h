@@ -66,7 +66,8 @@ enum err store_read_begin(struct store *store, struct error *err);
 void store_read_end(struct store *store);
 /* Has another handle committed since the last call? True on the first one. Cheap. */
 bool store_has_changed(struct store *store);
-/* End what the handle is reading, from another thread: it gives ERR_STORE soon. */
+/* End what the handle is reading, from another thread: it gives ERR_STORE soon, and so does
+ * whatever it is asked for afterwards. */
 void store_interrupt(struct store *store);
 
 /* Read rows of [hours.from, hours.to) in the order of row_batch, in batches of bounded size; `each`

@@ -31,6 +31,7 @@ struct seen {
     struct row_key last[NODES]; /* of a chunk */
     bool ordered;
     struct names *names;
+    struct store *store; /* to interrupt */
     pthread_mutex_t lock;
 };
 
@@ -249,6 +250,44 @@ static void a_reader_that_has_enough_is_not_called_for_every_node(void **state)
     names_free(names);
 }
 
+static bool interrupt(void *context, size_t chunk, const struct node_day *day)
+{
+    struct seen *seen = context;
+    (void)chunk, (void)day;
+    pthread_mutex_lock(&seen->lock);
+    seen->calls++;
+    pthread_mutex_unlock(&seen->lock);
+    store_interrupt(seen->store);
+    return true;
+}
+
+/* Between two statements too, where SQLite has nothing to end. */
+static void who_is_interrupted_reads_no_more(void **state)
+{
+    (void)state;
+    struct dice dice = {dice_seed()};
+    struct names *names = names_new();
+    struct seen seen = {.names = names};
+    struct span extent;
+    const struct store_node_reader reader = {
+        .context = &seen, .begin = begin, .columns = interrupt};
+    pthread_mutex_init(&seen.lock, NULL);
+    must(store_open(":memory:", STORE_WRITE, names, &seen.store, &failure));
+    fill(seen.store, names, &dice);
+    assert_int_equal(
+        store_read_nodes(seen.store, (struct span){TIME_MIN, TIME_MAX}, &reader, &failure),
+        ERR_STORE);
+    assert_in_range(seen.calls, 1, 3); /* a chunk's thread ends the node's day that it has begun */
+    assert_int_equal(
+        store_read_nodes(seen.store, (struct span){TIME_MIN, TIME_MAX}, &reader, &failure),
+        ERR_STORE);
+    assert_in_range(seen.calls, 1, 3);
+    assert_int_equal(store_extent(seen.store, &extent, &failure), ERR_STORE);
+    pthread_mutex_destroy(&seen.lock);
+    store_close(seen.store);
+    names_free(names);
+}
+
 /* A file may claim anything: a guess wraps, and stays a bin. */
 static void a_guess_of_an_absurd_mean_is_a_bin(void **state)
 {
@@ -316,6 +355,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes_have_the_rows_that_hours_have),
         cmocka_unit_test(a_reader_that_has_enough_is_not_called_for_every_node),
+        cmocka_unit_test(who_is_interrupted_reads_no_more),
         cmocka_unit_test(a_guess_of_an_absurd_mean_is_a_bin),
         cmocka_unit_test(a_changed_block_is_refused_and_one_of_format_1_read),
     };
