@@ -2,11 +2,13 @@
 // Node 18 or later (Debian 12's); `node build.mjs --install` also installs the pinned packages first
 // where they are missing.
 //
-//   index.html, app.js, app.css,  as the server sends them (all but the first under assets/): no inline
-//   others.js, plot.js            script or style; the last two come later: views that are not the first one, and uPlot
-//   report.html                   one file with all inside, allowed by their hashes, and a mark where
-//                                 the report's data goes
-//   *.gz                          the same, packed; these are embedded
+//   index.html           as the server sends it: the first view's script and style inside, and a mark where the first
+//                        answers go, so that it stands after one request
+//   index.script.hash,   what the server's policy allows of it
+//   index.style.hash
+//   others.js, plot.js   what comes later, under assets/: views that are not the first one, and uPlot
+//   report.html          one file with all inside, allowed by their hashes, and a mark where the report's data goes
+//   *.gz                 the pages and scripts, packed; these are embedded
 
 import { createHash } from "node:crypto";
 import { spawnSync } from "node:child_process";
@@ -95,26 +97,46 @@ async function bundle(more) {
 const one = await bundle({ format: "iife" });
 const js = NOTICE + "\n" + one["app.js"], css = one["app.css"];
 
-// In parts, the first view in app.js: what views/others.ts shares with it, which is all of it, stands in a chunk that the
-// entry only names. The chunk is app.js.
+// In parts: what views/others.ts shares with the first view, which is all of it, stands in a chunk that the entry only
+// names. The chunk goes into the page. A script inside a page has no address that another one could import from: what it
+// exports stands in a constant, and others.js takes it from there.
 const parts = await bundle({ format: "esm", splitting: true });
 if (Object.keys(parts).sort().join() !== "app.css,app.js,chunk.js,others.js,plot.js" || !/^import"\.\/chunk\.js";$/.test(parts["app.js"].trim()))
     throw new Error(`the page came apart otherwise: ${Object.keys(parts)}`);
-const script = (name) => NOTICE + "\n" + parts[name].replaceAll('"./chunk.js"', '"./app.js"');
+/** Replaces what stands there exactly once. */
+function instead(text, what, by) {
+    const found = [...text.matchAll(new RegExp(what.source, "g"))];
+    if (found.length !== 1) throw new Error(`${what} is there ${found.length} times`);
+    return text.replace(what, by);
+}
+/** "a as b,c" of an import or export as the inside of an object literal or pattern. */
+const pairs = (list, pair) => list.split(",").map((one) => {
+    const [from, to = from] = one.trim().split(/\s+as\s+/);
+    return pair(from, to);
+}).join(",");
+const SHARED = "gputallyFirst";
+const shown = (text) => NOTICE + "\n" + text;
+const first = shown(`(()=>{"use strict";${instead(instead(parts["chunk.js"], /import\("\.\/others\.js"\)/, 'import("./assets/others.js")'),
+    /export\{([^}]*)\};?\s*$/, (_, list) => `Object.defineProperty(globalThis,"${SHARED}",{value:{${pairs(list, (from, to) => `${to}:${from}`)}}})`)}})();\n`);
+const others = shown(instead(parts["others.js"], /import\{([^}]*)\}from"\.\/chunk\.js";/, (_, list) => `const{${pairs(list, (from, to) => `${from}:${to}`)}}=${SHARED};`));
+for (const [name, text] of Object.entries({ first, others, plot: parts["plot.js"] }))
+    if (/\bimport\s*[{*"]|\}from"/.test(text)) throw new Error(`${name} imports what is not there`);
 
-const index = `<!doctype html><html lang="en"><head>${HEAD}${TITLE}${ICON}<link rel="stylesheet" href="assets/app.css"><script type="module" async src="assets/app.js"></script></head><body><div id="app"></div><noscript>This page needs JavaScript. The same figures: gputally report, or api/v1/report.</noscript></body></html>\n`;
+const index = `<!doctype html><html lang="en"><head>${HEAD}${TITLE}${ICON}<style>${css}</style></head><body><div id="app"></div><noscript>This page needs JavaScript. The same figures: gputally report, or api/v1/report.</noscript><script type="application/json" id="gputally-first">@@DATA@@</script><script>${first}</script></body></html>\n`;
 const policy = `default-src 'none'; script-src ${hash(js)}; style-src ${hash(css)}; img-src data:; base-uri 'none'; form-action 'none'`;
 const report = `<!doctype html><html lang="en"><head>${HEAD}<meta http-equiv="Content-Security-Policy" content="${policy}">${TITLE}${ICON}<style>${css}</style></head><body><div id="app"></div><noscript>This report needs JavaScript to be shown.</noscript><script type="application/json" id="gputally-data">@@DATA@@</script><script>${js}</script></body></html>\n`;
 
 mkdirSync(out, { recursive: true });
 let sum = 0;
-for (const [name, body] of Object.entries({ "index.html": index, "app.js": script("chunk.js"), "others.js": script("others.js"), "plot.js": script("plot.js"), "app.css": css, "report.html": report })) {
+for (const [name, body] of Object.entries({ "index.html": index, "others.js": others, "plot.js": shown(parts["plot.js"]), "report.html": report })) {
     const bytes = packed(body);
     write(name, body);
     write(name + ".gz", bytes);
     if (name !== "report.html") sum += bytes.length;
     console.log(`web: ${name.padEnd(12)} ${String(body.length).padStart(7)} B, packed ${String(bytes.length).padStart(6)} B`);
 }
+write("index.script.hash", hash(first));
+write("index.style.hash", hash(css));
 console.log(`web: ${sum} B packed of ${BUDGET} B`);
 if (sum > BUDGET) {
     console.error("web: the page is over its budget");

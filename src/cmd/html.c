@@ -220,7 +220,7 @@ enum err flow_html(struct flow *flow, const struct query *query, struct strbuf *
     for (int i = 0; i < BLOCK_COUNT; i++)
         blocks[i] = (struct html_block){block_names[i], strbuf_str(&page.blocks[i])};
     if (code == ERR_OK)
-        code = html_report(blocks, BLOCK_COUNT, out, err);
+        code = html_page(STR("report.html"), blocks, BLOCK_COUNT, out, err);
     narrow_free(page.narrow);
     for (int i = 0; i < BLOCK_COUNT; i++)
         strbuf_release(&page.blocks[i]);

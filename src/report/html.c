@@ -19,11 +19,11 @@ static void add_json(struct strbuf *out, struct str json)
     }
 }
 
-enum err html_report(const struct html_block *blocks, size_t n, struct strbuf *out,
-                     struct error *err)
+enum err html_page(struct str name, const struct html_block *blocks, size_t n, struct strbuf *out,
+                   struct error *err)
 {
     struct strbuf page = {0};
-    enum err code = page_unpack(STR("report.html"), &page, err);
+    enum err code = page_unpack(name, &page, err);
     const char *mark = code == ERR_OK ? strstr(page.text, MARK) : NULL;
     if (code == ERR_OK) {
         invariant(mark);

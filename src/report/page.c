@@ -24,11 +24,11 @@
     extern const char page_##symbol[], page_##symbol##_end[]
 
 PAGE_FILE(index, "index.html.gz");
-PAGE_FILE(script, "app.js.gz");
 PAGE_FILE(others, "others.js.gz");
 PAGE_FILE(plot, "plot.js.gz");
-PAGE_FILE(style, "app.css.gz");
 PAGE_FILE(report, "report.html.gz");
+PAGE_FILE(script_hash, "index.script.hash");
+PAGE_FILE(style_hash, "index.style.hash");
 
 /* RFC 1952: a member ends in the length of what it holds, little-endian. */
 static size_t plain_length(struct str gzip)
@@ -43,10 +43,8 @@ bool page_file(struct str name, struct page_file *ret)
         const char *name, *mime, *from, *to;
     } files[] = {
         {"index.html", "text/html; charset=utf-8", page_index, page_index_end},
-        {"app.js", "text/javascript; charset=utf-8", page_script, page_script_end},
         {"others.js", "text/javascript; charset=utf-8", page_others, page_others_end},
         {"plot.js", "text/javascript; charset=utf-8", page_plot, page_plot_end},
-        {"app.css", "text/css; charset=utf-8", page_style, page_style_end},
         {"report.html", "text/html; charset=utf-8", page_report, page_report_end},
     };
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
@@ -56,6 +54,8 @@ bool page_file(struct str name, struct page_file *ret)
                                       .mime = files[i].mime,
                                       .gzip = gzip,
                                       .plain_n = plain_length(gzip)};
+            if (i == 0) /* the other one says in itself what it allows */
+                ret->script_hash = page_script_hash, ret->style_hash = page_style_hash;
             return true;
         }
     return false;

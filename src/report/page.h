@@ -9,11 +9,13 @@
 #include "util/str.h"
 
 struct page_file {
-    const char *name; /* "index.html", "app.js", "others.js", "plot.js", "app.css"; "report.html" is
-                       * not for a server */
+    const char *name; /* "index.html", "others.js", "plot.js"; "report.html" is not for a server */
     const char *mime; /* "text/html; charset=utf-8" */
     struct str gzip;  /* lives for ever */
     size_t plain_n;   /* unpacked, bytes */
+    /* What stands inside of index.html, as a content-security policy allows it: "'sha256-…'". NULL
+     * in all others. */
+    const char *script_hash, *style_hash;
 };
 bool page_file(struct str name, struct page_file *ret); /* false: there is none */
 

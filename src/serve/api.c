@@ -186,7 +186,7 @@ static void write_key(const struct api_call *call, const struct api_endpoint *en
     }
 }
 
-static void give_cached(struct http_answer *answer, struct cached *cached)
+void api_give_cached(struct http_answer *answer, struct cached *cached)
 {
     answer->fixed = cached->plain;
     answer->fixed_gzip = cached->gzip;
@@ -272,7 +272,7 @@ static void compute(struct api_call *call, const struct api_endpoint *endpoint, 
     const char *type = endpoint->content_type ? endpoint->content_type : "application/json";
     if (http_is_worth_packing(type, out.n))
         http_pack(strbuf_str(&out), &packed);
-    give_cached(answer, cache_put(call->api->cache, key, &out, &packed));
+    api_give_cached(answer, cache_put(call->api->cache, key, &out, &packed));
 }
 
 static void answer_with(struct api *api, const struct api_endpoint *endpoint,
@@ -289,7 +289,7 @@ static void answer_with(struct api *api, const struct api_endpoint *endpoint,
         cached = cache_get(api->cache, strbuf_str(&key));
     }
     if (cached) {
-        give_cached(answer, cached);
+        api_give_cached(answer, cached);
     } else {
         pthread_rwlock_rdlock(&api->settings_lock);
         call.settings = &api->settings;
@@ -333,6 +333,7 @@ enum err api_new(const struct api_options *options, bool missing_ok, struct api 
     api->began = clock_now();
     pthread_rwlock_init(&api->settings_lock, NULL);
     pthread_mutex_init(&api->watch_lock, NULL);
+    pthread_mutex_init(&api->page_lock, NULL);
     api->watch_names = names_new();
     api->names = api_names_new();
     struct strbuf counters = {0};
@@ -362,6 +363,7 @@ void api_free(struct api *api)
         return;
     api_ahead_stop(api);
     cache_free(api->cache);
+    cached_release(api->page);
     metrics_ledger_free(api->metrics);
     gpu_books_free(api->gpu_books);
     strbuf_release(&api->openapi);
@@ -371,6 +373,7 @@ void api_free(struct api *api)
     api_names_release(api->names);
     pthread_rwlock_destroy(&api->settings_lock);
     pthread_mutex_destroy(&api->watch_lock);
+    pthread_mutex_destroy(&api->page_lock);
     free(api->bindings);
     free(api->db);
     free(api);

@@ -112,6 +112,9 @@ void api_touch(struct api *api);
 /* ---- the page (assets.c) ---- */
 
 /* "/" and "/assets/" + name, from report/page.h; in a build without the page they answer 404. */
-void assets_routes(struct http_server *server);
+void assets_routes(struct api *api, struct http_server *server);
+/* api_page.c: the page with its first answers inside. False: there is none for this state of the
+ * ledger, or who asks may not see all of it. */
+bool api_page_give(struct api *api, const struct http_request *request, struct http_answer *answer);
 
 #endif

@@ -48,6 +48,10 @@ struct api {
     uint64_t generation;
 
     struct cache *cache;
+    pthread_mutex_t page_lock; /* of what follows */
+    struct cached *page;       /* with the first answers inside; NULL: none yet */
+    uint64_t page_generation;
+    time_ms page_hour;
     void (*on_request)(void *context, const struct http_event *event);
     void *on_request_context;
     struct api_route_counts counts[API_ROUTES_MAX]; /* the last one: of no route */
@@ -127,6 +131,9 @@ enum err api_need(const struct api_call *call, const char *name, struct str *ret
                   struct error *err);
 bool api_is_view(const struct api_call *call);
 
+/* What the parameter window stands for, now; NULL: not given. False: it is no window. */
+bool api_asked_window(struct api *api, struct span extent, const char *text, struct span *ret);
+
 /* JSON. */
 void api_put_string(struct strbuf *out, struct str text);  /* quoted */
 void api_put_or_null(struct strbuf *out, struct str text); /* empty: null */
@@ -184,6 +191,16 @@ struct api_ahead_counts {
     uint64_t made, dropped, spent_us;
 };
 void api_ahead_counts(const struct api *api, struct api_ahead_counts *ret);
+/* api_page.c: a draft belongs to one thread. */
+struct api_page_draft;
+struct api_page_draft *api_page_draft_new(struct api *api);
+void api_page_draft_free(struct api_page_draft *draft);
+void api_page_begin(struct api_page_draft *draft); /* it is empty from here on */
+/* What was asked, and the answer that who sees everything had, in JSON; copied. */
+void api_page_add(struct api_page_draft *draft, const struct http_request *request,
+                  struct str answer);
+/* The page with these is that of the state; any thread may be given it. */
+void api_page_show(const struct api_page_draft *draft, uint64_t generation, time_ms hour);
 /* api_counts.c */
 extern const int64_t api_bucket_us[API_BUCKETS - 1];
 void api_count_request(void *api, const struct http_event *event);
@@ -198,6 +215,8 @@ uint64_t api_generation(struct api *api);
 /* The answer of the endpoint with that pattern; the request has a worker. */
 void api_answer(struct api *api, const char *pattern, const struct http_request *request,
                 struct http_answer *answer);
+/* The answer is what is held; it is let go when it was sent. */
+void api_give_cached(struct http_answer *answer, struct cached *cached);
 enum err api_open_store(struct api *api, struct store **ret, struct api_names **ret_names,
                         struct error *err);
 void api_names_release(struct api_names *names);

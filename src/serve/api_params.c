@@ -83,6 +83,25 @@ static enum err check_names(const struct api_call *call, const struct api_endpoi
     return ERR_OK;
 }
 
+static struct span default_window(struct span extent)
+{
+    bool longer = extent.to - extent.from > WINDOW_MS;
+    return (struct span){longer ? extent.to - WINDOW_MS : extent.from, extent.to};
+}
+
+bool api_asked_window(struct api *api, struct span extent, const char *text, struct span *ret)
+{
+    struct error none = {0};
+    bool widened;
+    *ret = default_window(extent);
+    if (!text)
+        return true;
+    pthread_rwlock_rdlock(&api->settings_lock);
+    enum err code = window_parse(str_of(text), api->settings.tz, clock_now(), ret, &widened, &none);
+    pthread_rwlock_unlock(&api->settings_lock);
+    return code == ERR_OK;
+}
+
 /* Endpoints that read their window by themselves get that of the last hours. */
 static enum err read_window(struct api_call *call, const struct api_endpoint *endpoint,
                             struct error *err)
@@ -95,9 +114,7 @@ static enum err read_window(struct api_call *call, const struct api_endpoint *en
         return code;
     if (text.n && (endpoint->takes & TAKES_WINDOW))
         return api_window(call, text, &call->window, &call->window_widened, err);
-    call->window = call->extent;
-    if (call->extent.to - call->extent.from > WINDOW_MS)
-        call->window.from = call->extent.to - WINDOW_MS;
+    call->window = default_window(call->extent);
     return ERR_OK;
 }
 

@@ -1,10 +1,17 @@
 /* The page: its files as they are packed into the binary (report/page.h). Everybody may load them,
- * they hold no figures; the page asks for a token where the API wants one. */
+ * they hold no figures; the page asks for a token where the API wants one. Who may read everything
+ * without one has the page with its first figures (api_page.c). */
 #define XXH_NO_INLINE_HINTS 1
 #include <xxhash.h>
 
 #include "report/page.h"
 #include "serve/api.h"
+
+static void allow_inside(const struct page_file *file, struct http_answer *answer)
+{
+    answer->script_hash = file->script_hash;
+    answer->style_hash = file->style_hash;
+}
 
 static void send_file(struct str name, struct http_answer *answer)
 {
@@ -26,14 +33,19 @@ static void send_file(struct str name, struct http_answer *answer)
     answer->fixed_size = file.plain_n;
     answer->digest[0] = hash.high64;
     answer->digest[1] = hash.low64;
+    allow_inside(&file, answer);
 }
 
 static void handle_root(void *context, const struct http_request *request,
                         struct http_answer *answer)
 {
-    (void)context;
-    (void)request;
-    send_file(STR("index.html"), answer);
+    struct page_file file;
+    if (!page_file(STR("index.html"), &file) || !api_page_give(context, request, answer)) {
+        send_file(STR("index.html"), answer);
+        return;
+    }
+    answer->content_type = file.mime;
+    allow_inside(&file, answer);
 }
 
 static void handle_file(void *context, const struct http_request *request,
@@ -43,16 +55,17 @@ static void handle_file(void *context, const struct http_request *request,
     send_file(request->rest, answer);
 }
 
-void assets_routes(struct http_server *server)
+void assets_routes(struct api *api, struct http_server *server)
 {
     struct http_route route = {.pattern = "/",
                                .methods = HTTP_BIT(HTTP_GET),
                                .scope = SCOPE_NONE,
-                               .where = HTTP_AT_ONCE,
                                .unseen = true,
-                               .handle = handle_root};
+                               .handle = handle_root,
+                               .context = api};
     http_route_add(server, &route);
     route.pattern = "/assets/*";
     route.handle = handle_file;
+    route.where = HTTP_AT_ONCE;
     http_route_add(server, &route);
 }

@@ -99,8 +99,7 @@ struct cached *cache_get(struct cache *cache, struct str key)
     return entry ? &entry->cached : NULL;
 }
 
-struct cached *cache_put(struct cache *cache, struct str key, struct strbuf *plain,
-                         struct strbuf *gzip)
+struct cached *cached_new(struct strbuf *plain, struct strbuf *gzip)
 {
     struct entry *entry = mem_zalloc(1, sizeof *entry);
     XXH128_hash_t digest = XXH3_128bits(strbuf_str(plain).p, plain->n);
@@ -110,11 +109,24 @@ struct cached *cache_put(struct cache *cache, struct str key, struct strbuf *pla
     entry->cached = (struct cached){.plain = strbuf_str(&entry->plain),
                                     .gzip = strbuf_str(&entry->gzip),
                                     .digest = {digest.high64, digest.low64}};
+    atomic_init(&entry->owners, 1);
+    return &entry->cached;
+}
+
+struct cached *cached_hold(struct cached *cached)
+{
+    atomic_fetch_add(&((struct entry *)cached)->owners, 1);
+    return cached;
+}
+
+struct cached *cache_put(struct cache *cache, struct str key, struct strbuf *plain,
+                         struct strbuf *gzip)
+{
+    struct entry *entry = (struct entry *)cached_new(plain, gzip);
     entry->key = str_dup(key);
     entry->key_n = key.n;
     entry->hash = XXH3_64bits(key.p, key.n);
     entry->bytes = entry->plain.room + entry->gzip.room + key.n + ENTRY_OVERHEAD;
-    atomic_init(&entry->owners, 1);
     pthread_mutex_lock(&cache->lock);
     if (entry->bytes <= cache->bytes_max / 4 && !find(cache, key, entry->hash)) {
         atomic_fetch_add(&entry->owners, 1);

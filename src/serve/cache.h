@@ -23,6 +23,9 @@ struct cached *cache_get(struct cache *cache, struct str key);
  * given and not kept. */
 struct cached *cache_put(struct cache *cache, struct str key, struct strbuf *plain,
                          struct strbuf *gzip);
+/* The same, kept nowhere. */
+struct cached *cached_new(struct strbuf *plain, struct strbuf *gzip);
+struct cached *cached_hold(struct cached *cached); /* one more */
 void cached_release(void *cached);
 void cache_clear(struct cache *cache);
 

@@ -83,6 +83,9 @@ struct http_answer {
     void *stream_context;
     uint64_t digest[2];        /* of the body, where it is known; 0: the server hashes it */
     const char *cache_control; /* "no-cache" unless set; static */
+    /* A page with a script and a style inside: their hashes, "'sha256-…'", which the policy then
+     * allows beside what comes from here. NULL: none. Static. */
+    const char *script_hash, *style_hash;
     struct http_header_out {
         const char *name; /* static */
         struct str value; /* in the request's arena, or static */

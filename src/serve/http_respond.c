@@ -17,11 +17,12 @@ static const struct {
     {"Cross-Origin-Resource-Policy", "same-origin"},
     {"Cross-Origin-Opener-Policy", "same-origin"},
     {"Permissions-Policy", "camera=(), geolocation=(), microphone=()"},
-    {"Content-Security-Policy",
-     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-     "connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; "
-     "frame-ancestors 'none'"},
 };
+#define POLICY                                                                                     \
+    "default-src 'none'; script-src 'self'%s%s; style-src 'self'%s%s; img-src 'self' data:; "      \
+    "connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; "                   \
+    "frame-ancestors 'none'"
+#define POLICY_MAX 512
 
 void http_answer_header(struct http_answer *answer, const char *name, struct str value)
 {
@@ -176,9 +177,20 @@ static void add(struct MHD_Response *response, const char *name, const char *val
     MHD_add_response_header(response, name, value);
 }
 
+static void add_policy(const struct http_answer *answer, struct MHD_Response *response)
+{
+    char policy[POLICY_MAX];
+    const char *script = answer->script_hash, *style = answer->style_hash;
+    int n = snprintf(policy, sizeof policy, POLICY, script ? " " : "", script ? script : "",
+                     style ? " " : "", style ? style : "");
+    invariant(n > 0 && (size_t)n < sizeof policy);
+    add(response, "Content-Security-Policy", policy);
+}
+
 static void add_headers(struct exchange *exchange, struct MHD_Response *response, bool body)
 {
     struct http_answer *answer = &exchange->answer;
+    add_policy(answer, response);
     for (size_t i = 0; i < sizeof headers_of_all / sizeof *headers_of_all; i++)
         add(response, headers_of_all[i].name, headers_of_all[i].value);
     for (size_t i = 0; i < answer->headers_n; i++) {

@@ -197,9 +197,9 @@ enum err service_run(const struct service_options *options, struct error *err)
     take_signals(&set);
     code = start(&service, err);
     if (!code) {
+        api_ahead_start(service.api);
         service_start_alerter(&service);
         say_ready(&service);
-        api_ahead_start(service.api);
         wait_for_end(&service, &set);
     }
     stop(&service);

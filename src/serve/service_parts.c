@@ -85,7 +85,7 @@ static void add_routes(struct service *service, struct http_server *server)
                                      .unseen = true,
                                      .context = service};
     api_routes(service->api, server);
-    assets_routes(server);
+    assets_routes(service->api, server);
     http_route_add(server, &write_route);
     api_count_routes(service->api, server);
 }

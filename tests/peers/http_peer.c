@@ -164,6 +164,7 @@ int main(int argc, char **argv)
     }
     if (code == ERR_OK) {
         api_routes(api, server);
+        assets_routes(api, server);
         add_routes(server);
         api_count_routes(api, server);
         code = http_server_start(server, &err);
@@ -172,6 +173,7 @@ int main(int argc, char **argv)
         http_server_stop(server, 0);
         return complain(&err);
     }
+    api_ahead_start(api);
     printf("port %d\n", http_server_port(server));
     fflush(stdout);
     wait_for_the_end(server, &signals);

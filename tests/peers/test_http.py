@@ -6,6 +6,7 @@
 The ledger is that of gputally demo; http_peer serves it. What each check means stands in its name.
 """
 
+import base64
 import contextlib
 import gzip
 import hashlib
@@ -818,6 +819,113 @@ def views(peer, db, folder):
             check(f"{name}: metrics have its teams only", teams == {r["owner"] for r in own}, teams)
 
 
+# ---- the page with its first answers ----
+
+DATA = re.compile(rb'<script type="application/json" id="gputally-first">(.*?)</script>', re.DOTALL)
+
+
+def page(s, **how):
+    """Headers, and the answers inside by what would be asked for them; None: it has none."""
+    status, headers, body = s.ask("/", **how)
+    data = DATA.search(body)
+    if status != 200 or not data or not headers["Content-Type"].startswith("text/html"):
+        check("the page is there for everybody", False, (status, headers, body[:200]))
+    return headers, body, json.loads(data[1]) if data and data[1] != b"@@DATA@@" else None
+
+
+def whole_page(s, **how):
+    """As page(), once it has all that is made before it is asked for."""
+    came = wait(lambda: (p := page(s, **how))[2] and "findings" in p[2] and p)
+    check("the first answers come into the page", bool(came))
+    return came
+
+
+def policy_of(headers, name):
+    return next(part.split()[1:] for part in headers["Content-Security-Policy"].split(";") if part.split()[0] == name)
+
+
+def first_answers(peer, db, folder, binary):
+    with serving(peer, db) as s:
+        if s.ask("/")[0] == 404:
+            return  # a build without the page
+        headers, body, data = whole_page(s)
+        told = s.ask("/api/v1/report")[1]
+        for element, policy in [("script", "script-src"), ("style", "style-src")]:
+            inside = re.findall(rf"<{element}>(.*?)</{element}>".encode(), body, re.DOTALL)
+            hashes = ["'sha256-" + base64.b64encode(hashlib.sha256(text).digest()).decode() + "'" for text in inside]
+            check(f"the policy allows the page's own {element} and no other", len(inside) == 1 and
+                  policy_of(headers, policy) == ["'self'", *hashes] and policy_of(told, policy) == ["'self'"], headers)
+        check("and is else that of all paths", re.sub(r" 'sha256-\S+'", "", headers["Content-Security-Policy"]) ==
+              told["Content-Security-Policy"] and "unsafe" not in headers["Content-Security-Policy"], headers)
+        check("a page with figures is stored nowhere", headers["Cache-Control"] == "private, no-store", headers)
+        check("what is inside", {"meta", "report?by=team", "report?by=day", "report?window=30d&by=team", "findings"} <= set(data), list(data))
+        for asked, answer in data.items():
+            same = json.loads(s.ask("/api/v1/" + asked)[2])
+            if asked == "meta":
+                same["now"] = answer["now"]
+            check(f"in the page {asked} is what the API says", answer == same)
+        status, _, body = s.ask("/", headers={"Host": "evil.example"})
+        check("another Host gets no page", status == 421 and not DATA.search(body), status)
+        _, packed, body = s.ask("/", headers={"Accept-Encoding": "gzip"})
+        check("packed it is the same", packed["Content-Encoding"] == "gzip" and DATA.search(gzip.decompress(body))[1][:1] == b"{")
+    only_who_sees_everything(peer, db, folder)
+    never_of_another_state(peer, folder, binary)
+
+
+def only_who_sees_everything(peer, db, folder):
+    path = os.path.join(folder, "page.yaml")
+
+    def nobody_else(s, others):
+        bare = None
+        for name, how in others:
+            headers, body, data = page(s, **how)
+            bare = bare or body
+            check(f"{name}: the page without figures, as everybody gets it", data is None and body == bare and
+                  headers["Cache-Control"] == "no-cache", (headers, body[-300:]))
+    with open(path, "w") as f:
+        f.write(ACCESS)
+    with serving(peer, db, config=path) as s:
+        whole_page(s, token=ADMIN)
+        nobody_else(s, [("no token", {}), ("an unknown token", {"token": "nonsense"}),
+                        *((n, {"token": t}) for n, t in [("a team", SEARCH), ("a namespace", SPACE), ("a view of nothing", NOBODY),
+                                                         ("who only writes", WRITER), ("who only scrapes", SCRAPER)]),
+                        ("another scheme", {"headers": {"Authorization": "Basic YTpi"}})])
+    with open(path, "w") as f:
+        f.write("access: {proxy: {addresses: [127.0.0.0/8], header: X-User, users: [{name: root, scopes: [read]}, "
+                "{name: ann, scopes: [read], teams: [search]}, {name: wil, scopes: [write]}]}}\n")
+    with serving(peer, db, config=path) as s:
+        user = lambda name: {"headers": {"X-User": name}}
+        whole_page(s, **user("root"))
+        nobody_else(s, [("no name", {}), *((name, user(name)) for name in ["ann", "wil", "bob", "root, ann", ""])])
+    with open(path, "w") as f:
+        f.write("access: {proxy: {addresses: [10.0.0.0/8], header: X-User, users: [{name: root, scopes: [read]}]}}\n")
+    with serving(peer, db, config=path) as s:
+        time.sleep(1)  # by then there would be some
+        nobody_else(s, [("a name from elsewhere", {"headers": {"X-User": "root"}})])
+    with open(path, "w") as f:
+        f.write(ACCESS + "  allow_anonymous: true\n")
+    with serving(peer, db, config=path) as s:
+        whole_page(s)
+        nobody_else(s, [("a team, where all may read", {"token": SEARCH}), ("an unknown token", {"token": "nonsense"})])
+
+
+def never_of_another_state(peer, folder, binary):
+    """A page has the ledger's state of the moment it was asked for, or no figures."""
+    db = os.path.join(folder, "page.db")
+    grow = lambda day: subprocess.run([binary, "demo", "--gpus", "16", "--days", "1", "--end", f"2026-11-{day}T00:00:00Z",
+                                       "--db", db, "--quiet"], check=True, capture_output=True)
+    grow(27)
+    with serving(peer, db) as s:
+        whole_page(s)
+        for day in (28, 29):
+            grow(day)
+            data = page(s)[2]
+            check("no page of the state before", data is None or data["meta"]["extent"]["to"] == f"2026-11-{day}T00:00:00Z", data and data["meta"])
+            fresh = whole_page(s)[2]
+            check("and soon one of the new one", fresh["meta"]["extent"]["to"] == f"2026-11-{day}T00:00:00Z" and
+                  fresh["report?by=team"]["window"]["to"] == f"2026-11-{day}T00:00:00Z", fresh["meta"])
+
+
 # ---- TLS ----
 
 def openssl(*args):
@@ -952,7 +1060,7 @@ def main():
                  "streams": lambda: streams(peer, db), "hosts": lambda: hosts(peer, db),
                  "documents": lambda: documents(peer, db), "commands": lambda: same_as_commands(peer, db, binary),
                  "metrics": lambda: metrics(peer, db), "series": lambda: series(peer, db), "scopes": lambda: scopes(peer, db, folder),
-                 "views": lambda: views(peer, db, folder), "tls": lambda: tls(peer, db, folder),
+                 "views": lambda: views(peer, db, folder), "page": lambda: first_answers(peer, db, folder, binary), "tls": lambda: tls(peer, db, folder),
                  "writing": lambda: reading_while_written(peer, folder, binary)}
         for name, step in steps.items():
             if not only or name in only:

@@ -58,8 +58,8 @@ async function all() {
     }
     await test("file: explanations are in it, and what is not has its command", () => explained(file, findings));
     await test("file: --filter narrows every view, and the page says how", () => narrowed(filtered, findings, idle));
-    await test("served: what the overview asks first has been answered before", () => ahead(served));
-    await test("served: the first view takes one script and asks once, and the rest of the page comes by itself", () => parts(served));
+    await test("served: what the overview asks first has been answered before, and comes with the page", () => ahead(served));
+    await test("served: the first view takes no other file and asks once, and the rest of the page comes by itself", () => parts(served));
     await test("served: scripts and styles come from the server only, and windows are asked for", () => windows(served));
     await test("served: the page asks for the token that the server wants", tokens);
     await test("states: empty, failed and slow are said", () => states(served));
@@ -394,45 +394,67 @@ async function csv(url, report) {
     await page.context().close();
 }
 
-/** The questions of the page and those that the service answers ahead are the same, letter by letter. */
+/** The questions of the page and those that the service answers ahead are the same, letter by letter: a page that came with
+ *  the answers asks nothing; one that came without asks, and finds all of them kept. */
 async function ahead(url) {
     const figure = async (name) => Number(new RegExp(`^${name} (\\S+)`, "m").exec(await (await fetch(url + "metrics")).text())?.[1]);
-    const begin = Date.now();
-    while ((await figure("gputally_ahead_answers_total")) < 7 && Date.now() - begin < PATIENCE_MS)
-        await new Promise((done) => setTimeout(done, 100));
-    same("answers made ahead", await figure("gputally_ahead_answers_total"), 7);
-    for (const hash of ["#/overview", "#/overview?window=30d"]) {
-        const page = await room.page();
-        const asked = [];
-        page.on("request", (r) => /\/api\/v1\/(report|findings)/.test(r.url()) && asked.push(r.url()));
-        const hits = await figure("gputally_cache_hits_total"), misses = await figure("gputally_cache_misses_total");
-        await open(page, url + hash);
-        const before = asked.filter((path) => path.includes("%2C")).length; // the time before: of two moments
-        same(`${hash}: a report by team and by day, findings`, asked.length - before, 3);
-        check(`${hash}: kept answers`, (await figure("gputally_cache_hits_total")) - hits >= 3, asked.join(" "));
-        check(`${hash}: others`, (await figure("gputally_cache_misses_total")) - misses <= before, asked.join(" "));
-        await page.context().close();
+    await withAnswers(url);
+    same("answers made ahead", await figure("gputally_ahead_answers_total"), 9);
+    const said = [];
+    for (const hash of ["#/overview", "#/overview?window=30d"])
+        for (const bare of [false, true]) {
+            const page = await room.page();
+            const asked = [];
+            if (bare) await without(page, url);
+            page.on("request", (r) => /\/api\//.test(r.url()) && asked.push(r.url().slice((url + "api/v1/").length)));
+            const misses = await figure("gputally_cache_misses_total");
+            await open(page, url + hash);
+            const window = hash.includes("30d") ? "window=30d&" : "";
+            same(`${hash}: what is asked ${bare ? "by a page that came without answers" : "by one that has them"}`, asked.filter((path) => !path.includes("%2C")).sort(),
+                bare ? ["findings" + (window ? "?window=30d" : ""), "meta", `report?${window}by=day`, `report?${window}by=team`] : []);
+            same(`${hash}: the time before, where the ledger has it`, asked.filter((path) => path.includes("%2C")).length, bare && !window ? 1 : 0);
+            same(`${hash}: all of it was known`, (await figure("gputally_cache_misses_total")) - misses, 0);
+            said.push((await texts(page, "main")).join());
+            same("nothing went wrong", page.wrong, []);
+            await page.context().close();
+        }
+    check("both show the same", said[0] === said[1] && said[2] === said[3] && said[0] !== said[2]);
+}
+
+/** The page's text, once all that is made before it is asked for is inside. */
+async function withAnswers(url) {
+    for (const begin = Date.now();; await new Promise((done) => setTimeout(done, 100))) {
+        const text = await (await fetch(url)).text();
+        if (text.includes('"findings?window=30d":') || Date.now() - begin > PATIENCE_MS) return text;
     }
 }
 
-/** What the first view does not need is in other files: one is fetched when the browser has nothing to do, the other when
- *  lines are drawn. */
+/** The page comes without the first answers inside, as it does to who has a token. */
+async function without(page, url) {
+    await page.route(url, async (route) => {
+        const response = await route.fetch();
+        await route.fulfill({ response, body: (await response.text()).replace(/(id="gputally-first">)[^<]*/, "$1@@DATA@@") });
+    });
+}
+
+/** The first view is in the page. What it does not need is in other files: one is fetched when the browser has nothing to do,
+ *  the other when lines are drawn. */
 async function parts(url) {
     const page = await room.page();
     const asked = [];
+    await without(page, url);
     page.on("request", (r) => asked.push(r.url().slice(url.length)));
     const scripts = () => asked.filter((path) => path.endsWith(".js"));
     await page.goto(url + "#/overview");
     await page.waitForSelector(".top-findings");
-    same("before the view is whole", asked.filter((path) => path.startsWith("assets/")).slice(0, 2).sort(), ["assets/app.css", "assets/app.js"]);
-    for (const begin = Date.now(); scripts().length < 2 && Date.now() - begin < PATIENCE_MS; ) await new Promise((done) => setTimeout(done, 100));
+    for (const begin = Date.now(); scripts().length < 1 && Date.now() - begin < PATIENCE_MS; ) await new Promise((done) => setTimeout(done, 100));
     await settled(page);
-    same("then the other views", scripts(), ["assets/app.js", "assets/others.js"]);
+    same("the other views come by themselves", scripts(), ["assets/others.js"]);
     const questions = asked.filter((path) => path.startsWith("api/"));
     same("each question once", questions, [...new Set(questions)]);
     await open(page, url + "#/node/h100-01");
     await page.waitForSelector(".uplot canvas");
-    same("and what draws lines", scripts(), ["assets/app.js", "assets/others.js", "assets/plot.js"]);
+    same("and what draws lines", scripts(), ["assets/others.js", "assets/plot.js"]);
     same("nothing went wrong", page.wrong, []);
     await page.context().close();
 
@@ -451,7 +473,7 @@ async function windows(url) {
     const policies = [];
     page.on("response", (r) => r.url() === url && policies.push(r.headers()["content-security-policy"]));
     await open(page, url + "#/overview");
-    check("the policy allows nothing inline", /script-src 'self'/.test(policies[0]) && /style-src 'self'/.test(policies[0]) && !/unsafe/.test(policies[0]), policies[0]);
+    check("the policy allows the page's own script and style", /script-src 'self' 'sha256-[^ ]*';/.test(policies[0]) && /style-src 'self' 'sha256-[^ ]*';/.test(policies[0]) && !/unsafe/.test(policies[0]), policies[0]);
     const before = (await texts(page, ".figures .value"))[0];
     await page.getByLabel('Window', { exact: true }).selectOption("24h");
     await settled(page);
@@ -482,6 +504,19 @@ async function tokens() {
     check("with the token the figures come", (await texts(page, ".figures .value"))[0].startsWith("$"));
     check("and it is in no address", !page.url().includes(token));
     await page.context().close();
+
+    // Who has no token may read everything here, so that the page comes with it; who gives a token sees what that one may.
+    room.write("open.yaml", said.slice(said.indexOf("access:")).replace("scopes: [read]", "scopes: [read], teams: [search]") + "  allow_anonymous: true\n");
+    const open_ = await room.serve("--db", "demo.db", "--config", "open.yaml");
+    check("who may read has the figures in the page", (await withAnswers(open_)).includes('"report?by=team":'));
+    const limited = await room.page();
+    await limited.addInitScript((kept) => sessionStorage.setItem("gputally-token", kept), token);
+    await open(limited, open_);
+    const all = await (await fetch(open_ + "api/v1/report")).json();
+    const own = await (await fetch(open_ + "api/v1/report", { headers: { Authorization: "Bearer " + token } })).json();
+    same("a token's figures, not those that came with the page", (await texts(limited, ".figures .value"))[0], "$" + Math.round(Number(own.totals.cost)).toLocaleString("en-US"));
+    check("which are others", Math.round(Number(own.totals.cost)) !== Math.round(Number(all.totals.cost)));
+    await limited.context().close();
 }
 
 async function states(url) {
@@ -495,6 +530,7 @@ async function states(url) {
     await page.context().close();
 
     const slow = await room.page();
+    await without(slow, url);
     let answer;
     const held = new Promise((done) => (answer = done));
     await slow.route("**/api/v1/report*", (route) => held.then(() => route.continue()));
@@ -505,6 +541,7 @@ async function states(url) {
     await settled(slow);
     check("and ends", (await texts(slow, ".figures .value")).length === 5);
     await slow.unrouteAll({ behavior: "wait" });
+    await without(slow, url);
     await slow.route("**/api/v1/findings*", (route) => route.abort());
     await slow.reload();
     await settled(slow);
@@ -522,6 +559,9 @@ async function hostile() {
     same("the data ends its element once", text.split("gputally-data").length, 2 + (text.match(/getElementById\("gputally-data"\)/g) ?? []).length);
     check("no markup of a name is in the file", !text.includes("<script>window.broken") && !text.includes("<img src=x"));
     const served = await room.serve("--db", "hostile.db");
+    const sent = await withAnswers(served);
+    same("two elements end in what is served: the data and the script", sent.split("</script").length - 1, 2);
+    check("no markup of a name is in it, and names are", !sent.includes("<script>window.broken") && !sent.includes("<img src=x") && sent.includes("\\u003c"));
     for (const [home, url] of [["file", file], ["served", served]]) {
         for (const width of home === "file" ? [360] : [360, 1280]) {
             const page = await room.page({ viewport: { width, height: 900 }, acceptDownloads: true });

@@ -239,6 +239,8 @@ function App() {
     return <Shell meta={answer.value} route={route} go={go} theme={theme} setTheme={setTheme} shade={shade} />;
 }
 
+const soon = (ms: number) => new Promise((done) => setTimeout(done, ms));
+
 /** What the first view asks does not wait until something is drawn; and what is drawn first waits a moment for it, so that
  *  it is drawn once. */
 async function begin(route: Route): Promise<void> {
@@ -247,14 +249,17 @@ async function begin(route: Route): Promise<void> {
     const first: Promise<unknown>[] = [learn("meta", () => source.meta())];
     const report = (filters: string[]) => {
         const q = question(page, ["team"], filters);
-        first.push(learn(keyOf(q), () => source.report(q)));
+        const answer = learn(keyOf(q), () => source.report(q));
+        first.push(answer);
+        return answer;
     };
-    report([]);
+    let last = report([]), before: Promise<unknown> = last;
     if (route.view === "overview") {
-        if (route.filters.length) report(route.filters);
-        asked(page);
+        if (route.filters.length) last = report(route.filters);
+        before = asked(page, last);
     } else first.push(learn("others", others));
-    await Promise.race([Promise.all(first), new Promise((done) => setTimeout(done, 200))]);
+    await Promise.race([Promise.all(first), soon(200)]);
+    await Promise.race([before, soon(0)]); // where the page came with it
     render(<App />, document.getElementById("app")!);
     performance.mark("gputally-started");
     if (route.view === "overview") requestAnimationFrame(() => askedThen(page));

@@ -304,20 +304,19 @@ static void an_empty_window_is_an_empty_picture(void **state)
 
 /* ---- the file ---- */
 
-static void nothing_in_the_data_can_end_its_element(void **state)
+static void check_data(const char *name, const char *element)
 {
-    (void)state;
     struct page_file file;
     struct strbuf out = {0};
     struct error err = {0};
     struct html_block block = {"x", STR("{\"a\": \"</script><!--<script>\"}")};
-    enum err code = html_report(&block, 1, &out, &err);
-    if (!page_file(STR("report.html"), &file)) { /* a build without the page */
+    enum err code = html_page(str_of(name), &block, 1, &out, &err);
+    if (!page_file(str_of(name), &file)) { /* a build without the page */
         assert_int_equal(code, ERR_NOT_FOUND);
         return;
     }
     assert_int_equal(code, ERR_OK);
-    const char *data = strstr(out.text, "id=\"gputally-data\">");
+    const char *data = strstr(out.text, element);
     assert_non_null(data);
     data = strchr(data, '>') + 1;
     const char *end = strchr(data, '<'); /* the first sign of markup is the element's own end */
@@ -330,11 +329,17 @@ static void nothing_in_the_data_can_end_its_element(void **state)
     strbuf_release(&out);
 }
 
+static void nothing_in_the_data_can_end_its_element(void **state)
+{
+    (void)state;
+    check_data("report.html", "id=\"gputally-data\">");
+    check_data("index.html", "id=\"gputally-first\">");
+}
+
 static void a_file_of_the_page_unpacks_to_what_it_says(void **state)
 {
     (void)state;
-    static const char *const names[] = {"index.html", "app.js",  "others.js",
-                                        "plot.js",    "app.css", "report.html"};
+    static const char *const names[] = {"index.html", "others.js", "plot.js", "report.html"};
     struct page_file file;
     struct error err = {0};
     assert_false(page_file(STR("../etc/passwd"), &file));
@@ -345,6 +350,8 @@ static void a_file_of_the_page_unpacks_to_what_it_says(void **state)
         assert_true(page_file(str_of(names[i]), &file));
         assert_int_equal(page_unpack(str_of(names[i]), &out, &err), ERR_OK);
         assert_int_equal(out.n, file.plain_n);
+        assert_int_equal(file.script_hash != NULL, i == 0); /* it has its script inside */
+        assert_int_equal(file.style_hash != NULL, i == 0);
         strbuf_release(&out);
     }
 }

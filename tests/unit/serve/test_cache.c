@@ -33,6 +33,19 @@ static void what_was_put_is_got(void **state)
     cache_free(cache);
 }
 
+static void what_is_kept_nowhere_lives_while_it_is_held(void **state)
+{
+    (void)state;
+    struct strbuf plain = {0}, gzip = {0};
+    strbuf_add(&plain, STR("page"));
+    struct cached *one = cached_new(&plain, &gzip), *other = cached_hold(one);
+    assert_null(plain.text); /* taken over */
+    cached_release(one);
+    assert_true(str_eq(other->plain, STR("page")));
+    assert_int_equal(other->gzip.n, 0);
+    cached_release(other); /* a leak would be told */
+}
+
 static void the_oldest_goes_first_and_bytes_stay_below_the_cap(void **state)
 {
     (void)state;
@@ -142,6 +155,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_put_is_got),
+        cmocka_unit_test(what_is_kept_nowhere_lives_while_it_is_held),
         cmocka_unit_test(the_oldest_goes_first_and_bytes_stay_below_the_cap),
         cmocka_unit_test(an_answer_that_is_held_outlives_the_cache),
         cmocka_unit_test(what_is_too_large_is_given_and_not_kept),

@@ -1,7 +1,7 @@
 // The money first: what the window cost, where it went, what changed, who had it, what could be done.
 
 import { byId, CATEGORIES, fullWords } from "../categories";
-import { learn, useAnswer } from "../data";
+import { learn, Question, useAnswer } from "../data";
 import * as format from "../format";
 import { Figures, heldCost, nodeIdle, Report, Row, keyText } from "../model";
 import { filterOf, link } from "../route";
@@ -198,10 +198,14 @@ function Below({ report }: { report: Report }) {
     );
 }
 
-/** What is asked before the page is drawn, beside the report by team. */
-export function asked(page: Pick<Page, "source" | "route">): void {
-    const days = question(page, ["day"]);
+const keyBefore = (team: Question, report: Report | undefined) => keyOf(team, "previous" + (report ? report.window.from : ""));
+
+/** What is asked before the page is drawn, beside the report by team; comes back when the time before is known. */
+export async function asked(page: Pick<Page, "source" | "route">, report: Promise<Report | undefined>): Promise<void> {
+    const days = question(page, ["day"]), team = question(page, ["team"]);
     void learn(keyOf(days), () => page.source.report(days));
+    const value = await report;
+    if (value) await learn(keyBefore(team, value), () => page.source.previous(team, value));
 }
 
 /** And in its first frame: where they are not known yet, finding them keeps a machine busy. */
@@ -215,7 +219,7 @@ export function Overview() {
     const team = question(page, ["team"]);
     const answer = useAnswer(keyOf(team), () => page.source.report(team));
     const report = answer.value;
-    const previous = useAnswer(keyOf(team, "previous" + (report ? report.window.from : "")),
+    const previous = useAnswer(keyBefore(team, report),
         async () => (report ? page.source.previous(team, report) : null));
     return (
         <Await answer={answer} what="the report">
