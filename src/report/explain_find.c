@@ -69,7 +69,8 @@ static void gather(struct search *search)
                                          .value = books->nodes[i].node});
     for (size_t i = 0; i < books->cells_n; i++)
         add_thing(search, (struct found){.thing = EXPLAIN_GPU, .value = books->cells[i].device});
-    qsort(search->things, search->n, sizeof *search->things, by_thing);
+    if (search->n)
+        qsort(search->things, search->n, sizeof *search->things, by_thing);
     size_t kept = 0;
     for (size_t i = 0; i < search->n; i++)
         if (!kept || by_thing(&search->things[kept - 1], &search->things[i]) != 0)
