@@ -154,7 +154,7 @@ void journal_naming_end(struct journal_batch *batch)
 void journal_add(struct journal_batch *batch, struct journal_series series, const time_ms *t,
                  const double *v, size_t n)
 {
-    if (series.number >= JOURNAL_UNWANTED)
+    if (n == 0 || series.number >= JOURNAL_UNWANTED)
         return;
     bool kube = series.number & SERIES_KUBE;
     struct frame_samples *samples = kube ? &batch->kube : &batch->gpu;

@@ -156,6 +156,31 @@ static void replicas_are_one_series(void **state)
     receiver_end(&receiver);
 }
 
+/* A label set alone is a message too; before any sample there is no memory of samples. */
+static void series_without_samples_are_taken(void **state)
+{
+    (void)state;
+    struct receiver receiver;
+    struct strbuf message = {0}, series = {0}, part = {0};
+    static const struct label labels[] = {{STR("UUID"), STR("1")},
+                                          {STR("__name__"), STR("DCGM_FI_DEV_GPU_UTIL")}};
+    receiver_begin(&receiver, NULL, (struct push_options){0});
+    for (size_t i = 0; i < 2; i++) {
+        strbuf_clear(&part);
+        protobuf_put_bytes(&part, 1, labels[i].name);
+        protobuf_put_bytes(&part, 2, labels[i].value);
+        protobuf_put_bytes(&series, 1, strbuf_str(&part));
+    }
+    for (int request = 0; request < 2; request++) { /* not known, known */
+        protobuf_put_bytes(&message, 1, strbuf_str(&series));
+        assert_int_equal(send(receiver.push, &message).status, 204);
+    }
+    strbuf_release(&part);
+    strbuf_release(&series);
+    strbuf_release(&message);
+    receiver_end(&receiver);
+}
+
 static void metrics_that_nobody_wants_are_counted(void **state)
 {
     (void)state;
@@ -551,6 +576,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_good_request_is_204_and_on_disk),
         cmocka_unit_test(replicas_are_one_series),
+        cmocka_unit_test(series_without_samples_are_taken),
         cmocka_unit_test(metrics_that_nobody_wants_are_counted),
         cmocka_unit_test(what_can_never_be_kept_is_400_and_the_rest_is_stored),
         cmocka_unit_test(bytes_that_are_no_request_are_400),
