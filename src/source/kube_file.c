@@ -1,9 +1,10 @@
 /* Kubernetes lists as a source.
  *
- * The files are read once, at the first fetch, and kept as the objects that an intake takes: a run
- * books its window in slices, each with an intake of its own, and standard input can be read only
- * once. Texts repeat over pods (labels, nodes, namespaces) and are kept once; annotations longer
- * than anything that an owner rule could look for are dropped.
+ * The files are read at the first fetch, and kept as the objects that an intake takes: a run books
+ * its window in slices, each with an intake of its own, and standard input can be read only once.
+ * The survey of a later run looks whether a file is another one since, and then all are read anew.
+ * Texts repeat over pods (labels, nodes, namespaces) and are kept once; annotations longer than
+ * anything that an owner rule could look for are dropped.
  *
  * An object that comes twice (two lists, made at different times) is the later one, but that a
  * pod's known end is not forgotten. Pods are the same by uid, nodes by name, creation and provider
@@ -14,6 +15,7 @@
 #include "source/kube_file.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "fleet/objects.h"
 #include "source/input.h"
@@ -33,10 +35,19 @@ struct fault_note {
     enum note_kind kind;
 };
 
+/* Which file it was that was read. */
+struct stamp {
+    struct timespec changed;
+    off_t size;
+    ino_t inode;
+};
+
 struct kube_file {
     struct source source;
     char **paths;
+    struct stamp *stamps; /* of each path, when it was read */
     size_t paths_n;
+    char *cluster_name;
     struct str cluster;
     bool loaded, noted; /* notes add up over slices: they are given once */
 
@@ -341,11 +352,74 @@ static void join_claims(struct kube_file *f)
                       "resourceslices -o json too"));
 }
 
+static void forget(struct kube_file *f)
+{
+    free(f->nodes);
+    free(f->pods);
+    free(f->owners);
+    free(f->namespaces);
+    free(f->quotas);
+    free(f->faults);
+    idmap_release(&f->node_at);
+    idmap_release(&f->pod_at);
+    idmap_release(&f->owner_at);
+    idmap_release(&f->namespace_at);
+    kube_claims_free(f->claims);
+    names_free(f->texts);
+    arena_release(&f->arena);
+    arena_release(&f->scratch);
+}
+
+/* Nothing is known. */
+static void begin_anew(struct kube_file *f)
+{
+    struct kube_file fresh = {.source = f->source,
+                              .paths = f->paths,
+                              .stamps = f->stamps,
+                              .paths_n = f->paths_n,
+                              .cluster_name = f->cluster_name,
+                              .texts = names_new()};
+    forget(f);
+    *f = fresh;
+    f->claims = kube_claims_new(f->texts, &f->arena);
+    f->cluster = kept(f, str_of(f->cluster_name));
+}
+
+static struct stamp stamp_of(const char *path)
+{
+    struct stat status;
+    if (stat(path, &status) < 0)
+        return (struct stamp){0};
+    return (struct stamp){status.st_mtim, status.st_size, status.st_ino};
+}
+
+static bool is_standard_input(const char *path)
+{
+    return strcmp(path, "-") == 0;
+}
+
+/* Is a file another one than when it was read? What came by standard input cannot come again. */
+static bool has_changed(const struct kube_file *f)
+{
+    bool changed = false;
+    for (size_t i = 0; i < f->paths_n; i++) {
+        struct stamp was = f->stamps[i], is = stamp_of(f->paths[i]);
+        if (is_standard_input(f->paths[i]))
+            return false;
+        changed |= was.changed.tv_sec != is.changed.tv_sec ||
+                   was.changed.tv_nsec != is.changed.tv_nsec || was.size != is.size ||
+                   was.inode != is.inode;
+    }
+    return changed;
+}
+
 static enum err load(struct kube_file *f, struct progress *progress, struct error *err)
 {
     uint64_t bytes = 0;
+    begin_anew(f); /* of a try that failed */
     for (size_t i = 0; i < f->paths_n; i++) {
         f->path = f->paths[i];
+        f->stamps[i] = stamp_of(f->path);
         enum err rc = read_file(f, progress, &bytes, err);
         if (rc)
             return rc;
@@ -398,13 +472,15 @@ static enum err survey(struct source *source, struct span window, struct span *r
     (void)progress;
     for (size_t i = 0; i < f->paths_n; i++) {
         struct input *input;
-        if (strcmp(f->paths[i], "-") == 0)
+        if (is_standard_input(f->paths[i]))
             continue;
         enum err rc = input_open(f->paths[i], &input, err);
         if (rc)
             return rc;
         input_close(input);
     }
+    if (f->loaded && has_changed(f))
+        f->loaded = false;
     *ret_extent = window;
     *ret_samples_an_hour = 0;
     return ERR_OK;
@@ -416,21 +492,10 @@ static void kube_file_free(struct source *source)
     for (size_t i = 0; i < f->paths_n; i++)
         free(f->paths[i]);
     free(f->paths);
+    free(f->stamps);
+    free(f->cluster_name);
     free(f->source.id);
-    free(f->nodes);
-    free(f->pods);
-    free(f->owners);
-    free(f->namespaces);
-    free(f->quotas);
-    free(f->faults);
-    idmap_release(&f->node_at);
-    idmap_release(&f->pod_at);
-    idmap_release(&f->owner_at);
-    idmap_release(&f->namespace_at);
-    kube_claims_free(f->claims);
-    names_free(f->texts);
-    arena_release(&f->arena);
-    arena_release(&f->scratch);
+    forget(f);
     free(f);
 }
 
@@ -446,8 +511,10 @@ enum err kube_file_source_new(const char *const *paths, size_t n, const char *cl
     f->source.ops = &ops;
     f->texts = names_new();
     f->claims = kube_claims_new(f->texts, &f->arena);
-    f->cluster = kept(f, str_of(cluster ? cluster : ""));
+    f->cluster_name = str_dup(str_of(cluster ? cluster : ""));
+    f->cluster = kept(f, str_of(f->cluster_name));
     f->paths = mem_zalloc(n, sizeof *f->paths);
+    f->stamps = mem_zalloc(n, sizeof *f->stamps);
     f->paths_n = n;
     for (size_t i = 0; i < n; i++) {
         f->paths[i] = str_dup(str_of(paths[i]));

@@ -157,6 +157,68 @@ static void a_second_slice_gets_the_same_objects_and_no_note_twice(void **state)
     intake_free(second);
 }
 
+static void put_again(struct fixture *f, int i, const char *text)
+{
+    char path[64];
+    snprintf(path, sizeof path, "%s/new", f->folder);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
+    fclose(file);
+    assert_int_equal(rename(path, f->paths[i]), 0);
+}
+
+/* The next run: what the source says of it, into an intake of its own. */
+static void run_again(struct fixture *f)
+{
+    struct span extent;
+    double an_hour;
+    struct fetch what = {.kube = {0, HOUR_MS}, .gpu = {0, HOUR_MS}};
+    check(f->source->ops->survey(f->source, what.kube, &extent, &an_hour, NULL, &f->err), f);
+    intake_free(f->intake);
+    f->intake = intake_new(&f->settings, f->names);
+    check(f->source->ops->fetch(f->source, &what, f->intake, NULL, &f->err), f);
+}
+
+static void a_later_run_reads_files_that_changed(void **state)
+{
+    struct fixture *f = *state;
+    put(f, "{\"items\":[" POD("a", "u1", "") "]}");
+    put(f, "{\"items\":[" POD("b", "u2", "") ",null]}");
+    check(fetch(f), f);
+    assert_int_equal(f->intake->pods_n, 2);
+    put_again(f, 0, "{\"items\":[" POD("c", "u3", "") "," POD("d", "u4", "") "]}");
+    run_again(f);
+    assert_int_equal(f->intake->pods_n, 3); /* b, c, d */
+    for (size_t i = 0; i < 3; i++)
+        assert_true(names_text(f->names, f->intake->pods[i].name).p[0] != 'a');
+    assert_int_equal(f->intake->notes_n, 1);
+    same(f, f->intake->nodes_n ? f->intake->nodes[0].cluster : f->intake->pods[0].cluster, "prod");
+    run_again(f); /* as it was */
+    assert_int_equal(f->intake->pods_n, 3);
+    assert_int_equal(f->intake->notes_n, 0);
+    put_again(f, 1, "{\"items\":[]}");
+    run_again(f);
+    assert_int_equal(f->intake->pods_n, 2);
+}
+
+static void files_that_could_not_be_read_are_read_whole_by_the_next_try(void **state)
+{
+    struct fixture *f = *state;
+    struct fetch what = {.kube = {0, HOUR_MS}, .gpu = {0, HOUR_MS}};
+    put(f, "{\"items\":[" POD("a", "u1", "") ",null]}");
+    put(f, "{\"items\":[" POD("b", "u2", "") "]}");
+    check(open_source(f), f);
+    char *lost = strdup(f->paths[1]);
+    unlink(lost);
+    assert_int_not_equal(f->source->ops->fetch(f->source, &what, f->intake, NULL, &f->err), ERR_OK);
+    put_again(f, 1, "{\"items\":[" POD("b", "u2", "") "]}");
+    free(lost);
+    run_again(f);
+    assert_int_equal(f->intake->pods_n, 2);
+    assert_int_equal(f->intake->notes_n, 1); /* of the first file, once */
+}
+
 static const struct object_pod *pod_named(struct fixture *f, const char *name)
 {
     for (size_t i = 0; i < f->intake->pods_n; i++)
@@ -351,6 +413,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         TEST(objects_of_all_files_reach_the_intake),
         TEST(a_second_slice_gets_the_same_objects_and_no_note_twice),
+        TEST(a_later_run_reads_files_that_changed),
+        TEST(files_that_could_not_be_read_are_read_whole_by_the_next_try),
         TEST(claims_give_devices_whatever_the_order_of_files),
         TEST(a_device_that_no_slice_tells_of_is_noted),
         TEST(gpus_that_only_slices_publish_are_counted_in_the_capacity),
