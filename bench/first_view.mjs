@@ -44,10 +44,10 @@ async function visit(url) {
     return { ...came, cpu: busy(events, "gputally-figures"), whole_cpu: busy(events, "gputally-whole") };
 }
 
-/** CPU of the page's main thread, ms, from its first request until a mark: what hangs least on who else uses the machine. */
+/** CPU of the page's main thread, ms, from its first piece of HTML until a mark: what hangs least on who else uses the machine. */
 function busy(events, mark) {
     const end = events.find((e) => e.name === mark && e.cat.includes("user_timing"));
-    const first = events.filter((e) => e.name === "ResourceSendRequest" && e.pid === end.pid).sort((a, b) => a.ts - b.ts)[0];
+    const first = events.filter((e) => e.name === "ParseHTML" && e.pid === end.pid && e.args.beginData?.url.startsWith("http")).sort((a, b) => a.ts - b.ts)[0];
     const tasks = events.filter((e) => e.ph === "X" && e.pid === end.pid && e.tid === end.tid && e.tdur > 0 && e.ts >= first.ts && e.ts < end.ts)
         .sort((a, b) => a.ts - b.ts || b.dur - a.dur);
     let sum = 0, until = 0;
