@@ -3,27 +3,12 @@
 #ifndef GPUTALLY_TESTS_HAND_LEDGER_H
 #define GPUTALLY_TESTS_HAND_LEDGER_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "insight/recommend.h"
+#include "unit.h"
 
 #define H0 (INT64_C(1795996800000)) /* 2026-11-30T00:00Z */
 #define HOURS 168
 #define USD NANO
-
-static struct error failure __attribute__((unused));
-#define must(call)                                                                                 \
-    do {                                                                                           \
-        failure.text[0] = 0;                                                                       \
-        if ((call) != ERR_OK)                                                                      \
-            fail_msg("%s: %s", #call, failure.text);                                               \
-    } while (0)
 
 struct ledger {
     struct names *names;

@@ -1,27 +1,15 @@
-/* A ledger in a folder of its own, for tests of what is on disk. After the cmocka headers. */
+/* A ledger in a folder of its own, for tests of what is on disk. */
 #ifndef GPUTALLY_TESTS_LEDGER_FILE_H
 #define GPUTALLY_TESTS_LEDGER_FILE_H
 
-#include <stdio.h>
-#include <stdlib.h>
+#include "unit.h"
 
-#include "util/error.h"
-
-static struct error failure;
-/* The call succeeds; where it does not, the test says why: the call writes to `failure`. */
-#define must(call)                                                                                 \
-    do {                                                                                           \
-        failure.text[0] = 0;                                                                       \
-        if ((call) != ERR_OK)                                                                      \
-            fail_msg("%s: %s", #call, failure.text);                                               \
-    } while (0)
-
-static char folder[64], path[96]; /* path: ledger.db in it */
+static char folder[TEMPORARY_MAX], path[TEMPORARY_MAX + 16]; /* path: ledger.db in it */
 
 static inline int make_folder(void **state)
 {
     (void)state;
-    snprintf(folder, sizeof folder, "/tmp/gputally-ledger-XXXXXX");
+    temporary(folder, "gputally-ledger");
     if (!mkdtemp(folder))
         return -1;
     snprintf(path, sizeof path, "%s/ledger.db", folder);
@@ -31,7 +19,7 @@ static inline int make_folder(void **state)
 static inline int empty_folder(void **state)
 {
     (void)state;
-    char command[128];
+    char command[TEMPORARY_MAX + 16];
     snprintf(command, sizeof command, "rm -rf '%s'/*", folder);
     return system(command);
 }
@@ -39,7 +27,7 @@ static inline int empty_folder(void **state)
 static inline int remove_folder(void **state)
 {
     (void)state;
-    char command[128];
+    char command[TEMPORARY_MAX + 16];
     snprintf(command, sizeof command, "rm -rf '%s'", folder);
     return system(command);
 }

@@ -1,5 +1,5 @@
-/* What a cmocka program needs, and random numbers whose seed is printed: a failure is run again
- * with GPUTALLY_TEST_SEED set to it. */
+/* What a cmocka program needs: calls that must succeed, places for files, and random numbers whose
+ * seed is printed: a failure is run again with GPUTALLY_TEST_SEED set to it. */
 #ifndef GPUTALLY_TESTS_UNIT_H
 #define GPUTALLY_TESTS_UNIT_H
 
@@ -12,6 +12,26 @@
 #include <time.h>
 
 #include <cmocka.h>
+
+#include "util/error.h"
+
+static struct error failure __attribute__((unused));
+/* The call succeeds; where it does not, the test says why: the call writes to `failure`. */
+#define must(call)                                                                                 \
+    do {                                                                                           \
+        failure.text[0] = 0;                                                                       \
+        if ((call) != ERR_OK)                                                                      \
+            fail_msg("%s: %s", #call, failure.text);                                               \
+    } while (0)
+
+/* "TMPDIR/name-XXXXXX" (/tmp where none is set), for mkstemp() or mkdtemp(). */
+#define TEMPORARY_MAX 256
+static inline void temporary(char ret[TEMPORARY_MAX], const char *name)
+{
+    const char *folder = getenv("TMPDIR");
+    int n = snprintf(ret, TEMPORARY_MAX, "%s/%s-XXXXXX", folder && *folder ? folder : "/tmp", name);
+    assert_in_range(n, 1, TEMPORARY_MAX - 1);
+}
 
 struct random {
     uint64_t state;

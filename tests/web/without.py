@@ -12,14 +12,10 @@ import tempfile
 import urllib.error
 import urllib.request
 
-passed, failed = 0, 0
+HERE = os.path.dirname(os.path.realpath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "lib"))
 
-
-def check(what, good, detail=""):
-    global passed, failed
-    passed, failed = passed + bool(good), failed + (not good)
-    if not good:
-        print(f"FAIL {what}: {detail}")
+from checks import check, verdict  # noqa: E402
 
 
 def ask(url):
@@ -54,8 +50,7 @@ def main():
         finally:
             serve.send_signal(signal.SIGTERM)
             serve.wait(20)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    return verdict()
 
 
 if __name__ == "__main__":

@@ -1,15 +1,10 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../../lib/unit.h"
 #include "fleet/config.h"
+
+#define PATH_ROOM (TEMPORARY_MAX + 32)
 
 static struct error error;
 
@@ -318,7 +313,8 @@ static void options_are_kept_for_the_command_line(void **state)
 static void paths_are_relative_to_the_file(void **state)
 {
     (void)state;
-    char folder[] = "/tmp/gputally-config-XXXXXX", path[64], prices[64], owners[64];
+    char folder[TEMPORARY_MAX], path[PATH_ROOM], prices[PATH_ROOM], owners[PATH_ROOM];
+    temporary(folder, "gputally-config");
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/config.yaml", folder);
     snprintf(prices, sizeof prices, "%s/p.csv", folder);
@@ -351,9 +347,10 @@ static void paths_are_relative_to_the_file(void **state)
 static void the_default_path_is_looked_for(void **state)
 {
     (void)state;
-    char folder[] = "/tmp/gputally-config-XXXXXX", below[64], path[64];
+    char folder[TEMPORARY_MAX], below[PATH_ROOM], path[PATH_ROOM];
     struct config *config = config_new();
     struct str found = STR_NONE;
+    temporary(folder, "gputally-config");
     assert_non_null(mkdtemp(folder));
     snprintf(below, sizeof below, "%s/gputally", folder);
     snprintf(path, sizeof path, "%s/gputally/config.yaml", folder);

@@ -1,13 +1,6 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../../lib/unit.h"
 #include "fleet/owners.h"
 #include "util/config_file.h"
 
@@ -17,7 +10,8 @@ static struct arena scratch;
 /* The rules of a text, by way of a file. */
 static enum err read_text(const char *text, struct owners **ret)
 {
-    char path[] = "/tmp/gputally-owners-XXXXXX";
+    char path[TEMPORARY_MAX];
+    temporary(path, "gputally-owners");
     int fd = mkstemp(path);
     assert_true(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
     close(fd);

@@ -1,27 +1,12 @@
 /* The idle scan on hours made by hand: a node of two 400 W GPUs at $8 an hour, eight days, of which
  * the last seven are judged. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdlib.h>
-
+#include "../../lib/unit.h"
 #include "insight/idle.h"
 
 #define DAY0 (INT64_C(1795996800000)) /* 2026-11-30T00:00Z */
 #define DAYS 8
 #define HOURS (DAYS * 24)
 #define END (DAY0 + DAYS * DAY_MS)
-
-static struct error failure;
-#define must(call)                                                                                 \
-    do {                                                                                           \
-        failure.text[0] = 0;                                                                       \
-        if ((call) != ERR_OK)                                                                      \
-            fail_msg("%s: %s", #call, failure.text);                                               \
-    } while (0)
 
 struct fleet {
     struct names *names;

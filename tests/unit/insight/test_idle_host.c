@@ -1,14 +1,7 @@
 /* What the idle scan says of hosts, of streaks and of the last hours: a node of two GPUs at $8 an
  * hour in aws us-east-1, eight days, of which the last seven are judged. The host's hours are laid
  * into the view by hand. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdlib.h>
-
+#include "../../lib/unit.h"
 #include "insight/idle.h"
 
 #define DAY0 (INT64_C(1795996800000)) /* 2026-11-30T00:00Z */
@@ -16,14 +9,6 @@
 #define HOURS (DAYS * 24)
 #define END (DAY0 + DAYS * DAY_MS)
 #define MB INT64_C(1000000)
-
-static struct error failure;
-#define must(call)                                                                                 \
-    do {                                                                                           \
-        failure.text[0] = 0;                                                                       \
-        if ((call) != ERR_OK)                                                                      \
-            fail_msg("%s: %s", #call, failure.text);                                               \
-    } while (0)
 
 struct fleet {
     struct names *names;

@@ -1,27 +1,14 @@
 /* Reports: worked examples by hand, and random queries against a plain loop over all rows. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
 
 #include "../../lib/random_rows.h"
+#include "../../lib/unit.h"
 #include "query/query.h"
 #include "query/window.h"
 #include "store/internal.h"
 
 #define H0 (INT64_C(1795996800000)) /* 2026-11-30T00:00Z */
 #define USD NANO
-
-static struct error failure;
-#define must(call)                                                                                 \
-    do {                                                                                           \
-        failure.text[0] = 0;                                                                       \
-        if ((call) != ERR_OK)                                                                      \
-            fail_msg("%s: %s", #call, failure.text);                                               \
-    } while (0)
 
 /* cmocka's are of float */
 #define assert_near(a, b) assert_true(fabs((a) - (b)) < 1e-9)

@@ -226,11 +226,12 @@ static void a_book_is_the_same_after_a_restart(void **state)
     struct alert alerts[] = {of("a \"b\"", "search", ALERT_IDLE), of("c", "x", ALERT_BUDGET)};
     alerts[1].since = TIME_MIN;
     alerts[1].critical = true;
-    char path[] = "/tmp/gputally-alerts-XXXXXX";
+    char path[TEMPORARY_MAX];
     struct error err = {0};
     struct alert_book again = {0};
     round_with(bed, alerts, 2);
     bed->book.items[0].told = 2;
+    temporary(path, "gputally-alerts");
     int fd = mkstemp(path);
     assert_true(fd >= 0);
     close(fd);

@@ -8,13 +8,6 @@
 
 #define H0 INT64_C(1795996800000) /* 2026-11-30T00:00Z: 24 hours of November */
 
-static struct error failure;
-#define must(call)                                                                                 \
-    do {                                                                                           \
-        if ((call) != ERR_OK)                                                                      \
-            fail_msg("%s: %s", #call, failure.text);                                               \
-    } while (0)
-
 struct lab {
     struct names *names;
     struct store *store;
@@ -22,14 +15,15 @@ struct lab {
     struct api_settings settings;
     struct strbuf text;
     uint64_t generation;
-    char path[64];
+    char path[TEMPORARY_MAX];
 };
 
 static int open_lab(void **state)
 {
     struct lab *lab = mem_zalloc(1, sizeof *lab);
     lab->names = names_new();
-    snprintf(lab->path, sizeof lab->path, "/tmp/gputally-counters-%d.json", (int)getpid());
+    temporary(lab->path, "gputally-counters");
+    close(mkstemp(lab->path));
     unlink(lab->path);
     lab->ledger = metrics_ledger_new(lab->path);
     lab->settings.currency = "USD";

@@ -1,20 +1,15 @@
 /* Bytes of files, plain and packed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
 
-#include <cmocka.h>
-
+#include "../../lib/unit.h"
 #include "source/input.h"
 
 #define LONG_BYTES ((size_t)3 << 20) /* more than any buffer inside */
 
 struct fixture {
-    char path[32];
+    char path[TEMPORARY_MAX];
     char *text; /* LONG_BYTES, of which no two stretches are alike */
     struct error err;
 };
@@ -23,7 +18,7 @@ static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
     uint32_t x = 1;
-    strcpy(f->path, "/tmp/input.XXXXXX");
+    temporary(f->path, "input");
     close(mkstemp(f->path));
     f->text = malloc(LONG_BYTES);
     for (size_t i = 0; i < LONG_BYTES; i++)

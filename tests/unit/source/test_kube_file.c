@@ -1,14 +1,9 @@
 /* Kubernetes lists as a source: files in, objects in an intake out. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
 
-#include <cmocka.h>
-
+#include "../../lib/unit.h"
 #include "fleet/intake_data.h"
 #include "fleet/settings.h"
 #include "ledger/engine.h"
@@ -19,7 +14,7 @@ struct fixture {
     struct settings settings;
     struct intake *intake;
     struct source *source;
-    char folder[32];
+    char folder[TEMPORARY_MAX];
     int files;
     const char *paths[8];
     struct error err;
@@ -31,7 +26,7 @@ static int set_up(void **state)
     settings_defaults(&f->settings);
     f->names = names_new();
     f->intake = intake_new(&f->settings, f->names);
-    strcpy(f->folder, "/tmp/kube_file.XXXXXX");
+    temporary(f->folder, "kube_file");
     assert_non_null(mkdtemp(f->folder));
     *state = f;
     return 0;
@@ -54,7 +49,7 @@ static int tear_down(void **state)
 
 static void put_bytes(struct fixture *f, const void *bytes, size_t n)
 {
-    char path[64];
+    char path[TEMPORARY_MAX + 32];
     snprintf(path, sizeof path, "%s/%d.json", f->folder, f->files);
     FILE *file = fopen(path, "wb");
     assert_non_null(file);
@@ -341,7 +336,7 @@ static void packed_files_are_known_by_their_bytes(void **state)
     static const char one[] = "{\"items\":[" POD("a", "u1", "") "]}";
     static const char two[] = POD("b", "u2", "");
     unsigned char packed[4096];
-    char path[64];
+    char path[TEMPORARY_MAX + 32];
     snprintf(path, sizeof path, "%s/%d.json", f->folder, f->files);
     gzFile gz = gzopen(path, "wb"); /* two members, one after the other */
     gzwrite(gz, one, (unsigned)strlen(one));

@@ -16,7 +16,7 @@
 #define CLUSTER ((struct str){"east", 4})
 
 struct place {
-    char folder[64];
+    char folder[TEMPORARY_MAX];
     struct kube_history *history;
     struct kube_log *log;
 };
@@ -38,7 +38,7 @@ static void close_log(struct place *place)
 static int set_up(void **state)
 {
     static struct place place;
-    snprintf(place.folder, sizeof place.folder, "/tmp/kube-log-XXXXXX");
+    temporary(place.folder, "kube-log");
     assert_non_null(mkdtemp(place.folder));
     open_log(&place);
     *state = &place;
@@ -250,7 +250,7 @@ static void what_was_refused_is_written_later(void **state)
 static void a_torn_tail_is_cut_and_what_stood_before_stays(void **state)
 {
     struct place *place = *state;
-    char path[128];
+    char path[TEMPORARY_MAX + 64];
     struct stat info;
     struct kube_log_stats stats;
     tell_list(place, T0, 20);
@@ -274,7 +274,7 @@ static void a_torn_tail_is_cut_and_what_stood_before_stays(void **state)
 static void a_file_after_a_damaged_one_says_what_holds(void **state)
 {
     struct place *place = *state;
-    char path[128];
+    char path[TEMPORARY_MAX + 64];
     tell_list(place, T0, 20);
     sync_log(place);
     file_of(place, path, sizeof path);

@@ -1,16 +1,10 @@
 /* Files as a source: what arrives at the intake, and what is said of lines that do not. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdio.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
 
 #include "../../lib/recording_intake.h"
+#include "../../lib/unit.h"
 #include "source/openmetrics_file.h"
 
 #define GPU0 "DCGM_FI_DEV_GPU_UTIL{UUID=\"GPU-0\",gpu=\"0\"}"
@@ -21,11 +15,11 @@
     "kube_pod_info{pod=\"p\"} 1 1000\n"                                                            \
     "# EOF\n"
 
-static char path[64];
+static char path[TEMPORARY_MAX];
 
 static const char *write_bytes(const void *bytes, size_t n)
 {
-    snprintf(path, sizeof path, "/tmp/gputally-test-XXXXXX");
+    temporary(path, "gputally-test");
     int fd = mkstemp(path);
     assert_true(fd >= 0);
     assert_int_equal(write(fd, bytes, n), (ssize_t)n);

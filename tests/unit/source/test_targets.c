@@ -6,11 +6,11 @@
 #include "source/targets.h"
 #include "source/targets_impl.h"
 
-static char folder[64];
+static char folder[TEMPORARY_MAX];
 
 static void write_file(const char *name, const char *text)
 {
-    char path[128];
+    char path[TEMPORARY_MAX + 64];
     snprintf(path, sizeof path, "%s/%s", folder, name);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
@@ -20,7 +20,7 @@ static void write_file(const char *name, const char *text)
 
 static void remove_file(const char *name)
 {
-    char path[128];
+    char path[TEMPORARY_MAX + 64];
     snprintf(path, sizeof path, "%s/%s", folder, name);
     unlink(path);
 }
@@ -28,7 +28,7 @@ static void remove_file(const char *name)
 static int setup(void **state)
 {
     (void)state;
-    snprintf(folder, sizeof folder, "/tmp/targetsXXXXXX");
+    temporary(folder, "targets");
     return mkdtemp(folder) ? 0 : -1;
 }
 
@@ -98,7 +98,7 @@ static void a_static_target_has_its_labels(void **state)
 static void files_are_read_again_when_they_change(void **state)
 {
     (void)state;
-    char pattern[128];
+    char pattern[TEMPORARY_MAX + 64];
     snprintf(pattern, sizeof pattern, "%s/*.json", folder);
     const char *const files[] = {pattern};
     struct scrape_job job = {.name = "dcgm", .files = files, .files_n = 1};
@@ -123,7 +123,7 @@ static void files_are_read_again_when_they_change(void **state)
 static void a_bad_or_missing_file_leaves_its_targets_in_force(void **state)
 {
     (void)state;
-    char path[128];
+    char path[TEMPORARY_MAX + 64];
     snprintf(path, sizeof path, "%s/b.yaml", folder);
     const char *const files[] = {path};
     struct scrape_job job = {.name = "dcgm", .files = files, .files_n = 1};

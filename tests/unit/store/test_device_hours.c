@@ -1,27 +1,11 @@
 /* What GPUs did by the hour, against a plain list: what was put in comes back, exactly, whatever
  * was appended again, cleared or kept from before a reopening. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <sqlite3.h>
-#include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
 
+#include "../../lib/ledger_file.h"
 #include "store/store.h"
 
 #define H0 (INT64_C(1795996800000)) /* 2026-11-30T00:00Z */
-
-static struct error failure;
-#define must(call)                                                                                 \
-    do {                                                                                           \
-        failure.text[0] = 0;                                                                       \
-        if ((call) != ERR_OK)                                                                      \
-            fail_msg("%s: %s", #call, failure.text);                                               \
-    } while (0)
 
 struct list {
     struct device_hour *items;
@@ -137,10 +121,6 @@ static void what_was_put_comes_back(void **state)
     unsigned seed = (unsigned)time(NULL);
     print_message("seed %u\n", seed);
     srand(seed);
-    char path[] = "/tmp/test_device_hours.XXXXXX";
-    int file = mkstemp(path);
-    assert_true(file >= 0);
-    close(file);
     struct names *names = names_new();
     struct list model = {.names = names};
     struct store *store;
@@ -191,7 +171,6 @@ static void what_was_put_comes_back(void **state)
     }
     assert_same(&found, &model);
     store_close(store);
-    unlink(path);
     free(found.items);
     free(model.items);
     names_free(names);
@@ -224,10 +203,6 @@ static bool count_calls(void *context, const struct device_hour *hours, size_t n
 static void many_days_come_in_order(void **state)
 {
     (void)state;
-    char path[] = "/tmp/test_device_hours.XXXXXX";
-    int file = mkstemp(path);
-    assert_true(file >= 0);
-    close(file);
     struct names *names = names_new();
     struct list model = {.names = names};
     struct store *store;
@@ -259,7 +234,6 @@ static void many_days_come_in_order(void **state)
         ERR_STORE);
     assert_int_equal(sound.n, 200);
     store_close(store);
-    unlink(path);
     free(model.items);
     names_free(names);
 }
@@ -296,10 +270,6 @@ static void node_hours_of_a_span_are_read(void **state)
 static void damaged_blocks_are_refused_or_read(void **state)
 {
     (void)state;
-    char path[] = "/tmp/test_device_hours.XXXXXX";
-    int file = mkstemp(path);
-    assert_true(file >= 0);
-    close(file);
     struct names *names = names_new();
     struct list model = {.names = names};
     struct store *store;
@@ -332,7 +302,6 @@ static void damaged_blocks_are_refused_or_read(void **state)
     }
     assert_true(refused > 0);
     sqlite3_close(db);
-    unlink(path);
     free(model.items);
     names_free(names);
 }
@@ -340,10 +309,11 @@ static void damaged_blocks_are_refused_or_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_put_comes_back),
-        cmocka_unit_test(many_days_come_in_order),
-        cmocka_unit_test(node_hours_of_a_span_are_read),
-        cmocka_unit_test(damaged_blocks_are_refused_or_read),
+#define test(name) cmocka_unit_test_setup(name, empty_folder)
+        test(what_was_put_comes_back),
+        test(many_days_come_in_order),
+        test(node_hours_of_a_span_are_read),
+        test(damaged_blocks_are_refused_or_read),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -1,11 +1,5 @@
 /* What goes wrong outside: crashes, full disks, other files, other versions, other writers. What
  * was committed stays, and the message says what to do. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sqlite3.h>
@@ -215,7 +209,7 @@ static void a_second_writer_is_told_who_writes(void **state)
     store_close(store);
     must(store_open(path, STORE_WRITE, names, &store, &failure));
     store_close(store);
-    char lock[128];
+    char lock[TEMPORARY_MAX + 64];
     snprintf(lock, sizeof lock, "%s.lock", path);
     assert_int_equal(access(lock, F_OK), -1);
     names_free(names);
@@ -264,7 +258,7 @@ static void a_file_that_is_no_ledger_is_refused_untouched(void **state)
     execute("CREATE TABLE theirs(x)");
     refuse(STORE_READ, ERR_STORE, "another program");
     refuse(STORE_WRITE, ERR_STORE, "another program");
-    char where[128];
+    char where[TEMPORARY_MAX + 64];
     snprintf(where, sizeof where, "%s/no/such/folder.db", folder);
     struct names *names = names_new();
     struct store *store;

@@ -1,10 +1,4 @@
 /* Sums of hours: what a window that cuts days is answered from. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <sys/stat.h>
 
 #include "../../lib/ledger_file.h"
@@ -270,7 +264,7 @@ static void days_that_lack_them_are_counted_and_get_them(void **state)
 static void repair_makes_them_anew(void **state)
 {
     (void)state;
-    char to[128];
+    char to[TEMPORARY_MAX + 64];
     struct store_repaired repaired;
     const struct store_repair options = {0};
     struct seen seen;

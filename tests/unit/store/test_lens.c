@@ -9,17 +9,10 @@
 
 #define H0 INT64_C(1795996800000) /* 2026-11-30T00:00Z */
 
-static struct error failure;
-#define must(call)                                                                                 \
-    do {                                                                                           \
-        if ((call) != ERR_OK)                                                                      \
-            fail_msg("%s: %s", #call, failure.text);                                               \
-    } while (0)
-
 struct lab {
     struct names *names;
     struct store *store;
-    char path[64];
+    char path[TEMPORARY_MAX];
     size_t rows, node_hours, others, machines, workloads, namespaces, devices, notes, nodes;
     size_t devices_seen; /* with what they did */
     money_t cost, booked;
@@ -110,8 +103,8 @@ static int open_lab_of(void **state, bool by_hour)
     struct lab *lab = mem_zalloc(1, sizeof *lab);
     lab->by_hour = by_hour;
     lab->names = names_new();
-    snprintf(lab->path, sizeof lab->path, "/tmp/gputally-lens-%d.db", (int)getpid());
-    unlink(lab->path);
+    temporary(lab->path, "gputally-lens");
+    close(mkstemp(lab->path));
     fill(lab);
     must(store_open(lab->path, STORE_READ, lab->names, &lab->store, &failure));
     *state = lab;
@@ -131,7 +124,7 @@ static int open_lab_by_hour(void **state)
 static int close_lab(void **state)
 {
     struct lab *lab = *state;
-    char beside[80];
+    char beside[TEMPORARY_MAX + 16];
     store_close(lab->store);
     names_free(lab->names);
     const char *ends[] = {"", "-wal", "-shm", ".lock", "-lock"};

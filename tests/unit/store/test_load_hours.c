@@ -2,20 +2,11 @@
  * exactly and by the hour, whatever was appended again, cleared, rolled back or read after a
  * reopening. */
 #include <sqlite3.h>
-#include <unistd.h>
 
-#include "../../lib/unit.h"
+#include "../../lib/ledger_file.h"
 #include "store/load_pack.h"
 
 #define H0 (INT64_C(1795996800000)) /* 2026-11-30T00:00Z */
-
-static struct error failure;
-#define must(call)                                                                                 \
-    do {                                                                                           \
-        failure.text[0] = 0;                                                                       \
-        if ((call) != ERR_OK)                                                                      \
-            fail_msg("%s: %s", #call, failure.text);                                               \
-    } while (0)
 
 struct lists {
     struct names *names;
@@ -294,26 +285,17 @@ static struct span some_hours(struct random *random)
     return (struct span){from, from + (1 + random_below(random, 30)) * HOUR_MS};
 }
 
-static struct store *open_at(const char *path, struct names *names)
+static struct store *open_at(const char *where, struct names *names)
 {
     struct store *store;
-    must(store_open(path, STORE_WRITE, names, &store, &failure));
+    must(store_open(where, STORE_WRITE, names, &store, &failure));
     return store;
-}
-
-static void make_path(char *path)
-{
-    int file = mkstemp(path);
-    assert_true(file >= 0);
-    close(file);
 }
 
 static void what_was_put_comes_back(void **state)
 {
     (void)state;
     struct random random = random_new();
-    char path[] = "/tmp/test_load_hours.XXXXXX";
-    make_path(path);
     struct lists model = {.names = names_new()};
     struct store *store = open_at(path, model.names);
     for (int round = 0; round < 40; round++) {
@@ -351,7 +333,6 @@ static void what_was_put_comes_back(void **state)
     release(&found);
     release(&model);
     store_close(store);
-    unlink(path);
     names_free(model.names);
 }
 
@@ -382,8 +363,6 @@ static void damaged_bytes_are_refused_or_read(void **state)
 {
     (void)state;
     struct random random = random_new();
-    char path[] = "/tmp/test_load_hours.XXXXXX";
-    make_path(path);
     struct lists model = {.names = names_new()};
     struct store *store = open_at(path, model.names);
     must(store_begin(store, &failure));
@@ -411,7 +390,6 @@ static void damaged_bytes_are_refused_or_read(void **state)
     }
     assert_true(refused > 0);
     sqlite3_close(db);
-    unlink(path);
     release(&model);
     names_free(model.names);
 }
@@ -457,10 +435,11 @@ static void a_day_of_the_first_format_has_no_users(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_put_comes_back),
-        cmocka_unit_test(retention_drops_what_is_old),
-        cmocka_unit_test(damaged_bytes_are_refused_or_read),
-        cmocka_unit_test(a_day_of_the_first_format_has_no_users),
+#define test(name) cmocka_unit_test_setup(name, empty_folder)
+        test(what_was_put_comes_back),
+        test(retention_drops_what_is_old),
+        test(damaged_bytes_are_refused_or_read),
+        test(a_day_of_the_first_format_has_no_users),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

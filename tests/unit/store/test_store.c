@@ -1,11 +1,5 @@
 /* The store against a plain model in memory: what was put in comes back, exactly, whatever the
  * order of commits, reopenings and crashes; and sums equal rows. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <limits.h>
 #include <pthread.h>
 
