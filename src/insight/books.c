@@ -132,7 +132,7 @@ enum err books_read(struct store *store, struct span window, const struct thresh
     struct books *books = mem_zalloc(1, sizeof *books);
     struct gathering gathering = {.books = books};
     const struct store_node_reader reader = {
-        .context = &gathering, .begin = begin_parts, .columns = take_day};
+        .context = &gathering, .begin = begin_parts, .day = take_day};
     books->names = store_names(store);
     books->window = (struct span){TIME_MAX, TIME_MIN};
     if (thresholds)

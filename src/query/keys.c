@@ -257,6 +257,29 @@ bool filters_pass(struct filters *filters, enum filters_of which, const struct f
     return true;
 }
 
+static bool row_passes(struct filters *filters, const struct facets *facets)
+{
+    return filters_pass(filters, FILTERS_OF_NODES, facets) &&
+           filters_pass(filters, FILTERS_OF_ROWS, facets);
+}
+
+/* Rows of a series differ in their hours only. */
+uint32_t filters_pass_hours(struct filters *filters, const struct day_series *series)
+{
+    struct row_key key = series->key;
+    struct facets facets = {&key, &series->facts, -1};
+    if (!filters->on[KEY_DAY] && !filters->on[KEY_HOUR])
+        return row_passes(filters, &facets) ? series->hours : 0;
+    time_ms midnight = key.hour - __builtin_ctz(series->hours) * HOUR_MS;
+    uint32_t hours = 0;
+    for (uint32_t rest = series->hours; rest; rest &= rest - 1) {
+        key.hour = midnight + __builtin_ctz(rest) * HOUR_MS;
+        if (row_passes(filters, &facets))
+            hours |= rest & (0 - rest);
+    }
+    return hours;
+}
+
 /* The condition at `at`, and what is inside of it. */
 static bool holds(struct filters *filters, size_t at, const struct facets *facets)
 {

@@ -60,6 +60,8 @@ void filters_release(struct filters *filters);
 enum filters_of { FILTERS_OF_NODES, FILTERS_OF_ROWS, FILTERS_OF_PARTS };
 bool filters_pass_key(struct filters *filters, enum key key, const struct facets *facets);
 bool filters_pass(struct filters *filters, enum filters_of which, const struct facets *facets);
+/* The rows of a series that pass the filters on nodes and rows: bits of its hours. */
+uint32_t filters_pass_hours(struct filters *filters, const struct day_series *series);
 /* The query's `where`. */
 bool filters_hold(struct filters *filters, const struct facets *facets);
 

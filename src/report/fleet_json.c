@@ -1,6 +1,6 @@
-/* Rows come node by node, a chunk of nodes a thread; of a node hour by hour, and in an hour device
- * by device: a cell is added up from neighbours and then closed. A picture is kept a byte a cell;
- * texts are made at the end, from the chunks' strips side by side. */
+/* Rows come node by node, a chunk of nodes a thread; of a node's day device by device: its 24 cells
+ * are added up side by side and then closed in order. A picture is kept a byte a cell; texts are
+ * made at the end, from the chunks' strips side by side. */
 #include "report/fleet_json.h"
 
 #include <stdlib.h>
@@ -44,11 +44,9 @@ struct strip {
     size_t runs_n, runs_room;
 };
 
-/* The hour of a device that is being added up. */
+/* An hour of the device that is being added up. */
 struct cell {
-    time_ms hour;
-    name_t cluster, node, device;
-    struct row_facts facts;
+    const struct day_series *of; /* the first one; NULL: no row */
     money_t category[CATEGORY_COUNT], cost;
     int64_t u, observed_ms, held_ms, idle_ms; /* weighted by share */
     wide_t gpu_ms;
@@ -57,7 +55,6 @@ struct cell {
     wide_t activity[ACTIVITIES], activity_seen[ACTIVITIES]; /* weighted by share */
     struct holder holder;                                   /* of the row with the longest share */
     int64_t holder_ms;
-    bool there;
 };
 
 /* What a chunk of nodes adds to the picture; one thread has it at a time. */
@@ -66,8 +63,8 @@ struct part {
     struct strip *strips;
     size_t strips_n, strips_room;
     struct idmap by_device;
-    struct cell cell;
-    struct keys keys; /* they remember what they looked up: each thread has its own */
+    struct cell cells[24]; /* of a device and day */
+    struct keys keys;      /* they remember what they looked up: each thread has its own */
     struct filters filters;
 };
 
@@ -94,16 +91,16 @@ static char *new_cells(size_t n, char sign)
     return cells;
 }
 
-static struct strip *strip_of(struct part *part, const struct cell *cell)
+static struct strip *strip_of(struct part *part, const struct row_key *key)
 {
     const struct picture *picture = part->picture;
     bool is_new;
-    uint32_t at = idmap_add(&part->by_device, IDKEY(cell->cluster, cell->node, cell->device),
+    uint32_t at = idmap_add(&part->by_device, IDKEY(key->cluster, key->node, key->device),
                             (uint32_t)part->strips_n, &is_new);
     if (is_new) {
-        struct strip strip = {.cluster = cell->cluster,
-                              .node = cell->node,
-                              .device = cell->device,
+        struct strip strip = {.cluster = key->cluster,
+                              .node = key->node,
+                              .device = key->device,
                               .cells = new_cells(picture->hours_n, '.'),
                               .use = new_cells(picture->hours_n, '-'),
                               .memory = picture->full ? new_cells(picture->hours_n, '-') : NULL,
@@ -163,17 +160,30 @@ static void close_activity(const struct picture *picture, struct strip *strip,
     }
 }
 
-static void close_cell(struct part *part)
+/* What is shown of memory and power, and who held it. */
+static void close_full(const struct picture *picture, struct strip *strip, const struct cell *cell,
+                       uint32_t hour)
 {
-    const struct picture *picture = part->picture;
-    struct cell *cell = &part->cell;
-    if (!cell->there)
-        return;
-    struct strip *strip = strip_of(part, cell);
-    uint32_t hour = (uint32_t)((cell->hour - picture->window.from) / HOUR_MS);
-    strip->model = cell->facts.model;
-    strip->instance_type = cell->facts.instance_type;
-    strip->pool = cell->facts.pool;
+    if (cell->mem_total > strip->memory_total)
+        strip->memory_total = cell->mem_total;
+    if (cell->mem_seen_ms > 0 && cell->mem_total > 0) {
+        uint64_t mean = cell->mem_byte_ms / (uint64_t)cell->mem_seen_ms;
+        uint64_t share = mean * DIGITS / (uint64_t)cell->mem_total;
+        strip->memory[hour] = digit_text[share > DIGITS ? DIGITS : share];
+    }
+    /* mJ of an hour to W; kept in steps of 8 W until the most is known */
+    int64_t watt = cell->energy_mj / 3600 / 1000;
+    strip->power[hour] = (char)(watt / 8 > 127 ? 127 : watt / 8);
+    close_activity(picture, strip, cell, hour);
+    add_run(strip, cell, hour);
+}
+
+static void close_cell(const struct picture *picture, struct strip *strip, const struct cell *cell,
+                       uint32_t hour)
+{
+    strip->model = cell->of->facts.model;
+    strip->instance_type = cell->of->facts.instance_type;
+    strip->pool = cell->of->facts.pool;
     strip->cost += cell->cost;
     strip->gpu_ms += cell->gpu_ms;
     strip->cells[hour] = letter_of(cell);
@@ -181,82 +191,106 @@ static void close_cell(struct part *part)
         int64_t share = (cell->u / cell->observed_ms * DIGITS + NANO / 2) / NANO;
         strip->use[hour] = digit_of(share);
     }
-    if (picture->full) {
-        if (cell->mem_total > strip->memory_total)
-            strip->memory_total = cell->mem_total;
-        if (cell->mem_seen_ms > 0 && cell->mem_total > 0) {
-            uint64_t mean = cell->mem_byte_ms / (uint64_t)cell->mem_seen_ms;
-            uint64_t share = mean * DIGITS / (uint64_t)cell->mem_total;
-            strip->memory[hour] = digit_text[share > DIGITS ? DIGITS : share];
-        }
-        /* mJ of an hour to W; kept in steps of 8 W until the most is known */
-        int64_t watt = cell->energy_mj / 3600 / 1000;
-        strip->power[hour] = (char)(watt / 8 > 127 ? 127 : watt / 8);
-        close_activity(picture, strip, cell, hour);
-        add_run(strip, cell, hour);
+    if (picture->full)
+        close_full(picture, strip, cell, hour);
+}
+
+/* The cells of a device and day that have rows. */
+static void close_cells(struct part *part, int64_t day)
+{
+    struct strip *strip = NULL;
+    for (int h = 0; h < 24; h++) {
+        struct cell *cell = &part->cells[h];
+        if (!cell->of)
+            continue;
+        if (!strip)
+            strip = strip_of(part, &cell->of->key);
+        time_ms hour = day * DAY_MS + h * HOUR_MS;
+        close_cell(part->picture, strip, cell,
+                   (uint32_t)((hour - part->picture->window.from) / HOUR_MS));
+        *cell = (struct cell){0};
     }
-    cell->there = false;
 }
 
 /* A part of a GPU counts as much as it is of the GPU. */
-static void add_activity(struct cell *cell, const struct row *row)
+static void add_activity(struct cell *cell, int64_t *const *columns, size_t i)
 {
-    int64_t whole = row->observed_ms * row->share_den;
-    for (int i = 0; whole > 0 && i < ACTIVITIES; i++) {
-        wide_t share = (wide_t)row->gpu_observed_num * 1024 / whole;
-        cell->activity[i] += row->measure[activities[i].measure] * share;
-        cell->activity_seen[i] += row->measure_seen_ms[activities[i].measure] * share;
+    int64_t whole = columns[COLUMN_OBSERVED][i] * columns[COLUMN_SHARE_DEN][i];
+    for (int a = 0; whole > 0 && a < ACTIVITIES; a++) {
+        wide_t share = (wide_t)columns[COLUMN_GPU_OBSERVED][i] * 1024 / whole;
+        cell->activity[a] += columns[COLUMN_SM + activities[a].measure][i] * share;
+        cell->activity_seen[a] += columns[COLUMN_SM_SEEN + activities[a].measure][i] * share;
     }
 }
 
-static void add_row(struct part *part, const struct row *row)
+static void add_memory(struct cell *cell, int64_t *const *columns, size_t i)
 {
-    struct cell *cell = &part->cell;
-    const struct row_key *key = &row->key;
-    if (cell->there && (cell->hour != key->hour || cell->device != key->device ||
-                        cell->node != key->node || cell->cluster != key->cluster))
-        close_cell(part);
-    if (!cell->there)
-        *cell = (struct cell){.hour = key->hour,
-                              .cluster = key->cluster,
-                              .node = key->node,
-                              .device = key->device,
-                              .facts = row->facts,
-                              .there = true};
-    for (int i = 0; i < CATEGORY_COUNT; i++)
-        cell->category[i] += row->category[i];
-    cell->cost += row->cost;
-    int64_t den = row->share_den;
-    cell->gpu_ms += ((wide_t)row->gpu_num << 20) / den;
-    cell->held_ms += row->gpu_held_num / den;
-    cell->observed_ms += row->gpu_observed_num / den;
-    cell->idle_ms += row->gpu_state_num[STATE_IDLE] / den;
-    cell->u += row->gpu_u_num / den;
-    cell->mem_byte_ms += row->mem_byte_ms;
-    if (row->mem_seen_ms > cell->mem_seen_ms)
-        cell->mem_seen_ms = row->mem_seen_ms;
-    if (row->mem_total_bytes > cell->mem_total)
-        cell->mem_total = row->mem_total_bytes;
-    cell->energy_mj += row->energy_mj;
-    add_activity(cell, row);
-    if (key->pod != NAME_NONE && row->gpu_held_num / den > cell->holder_ms) {
-        cell->holder_ms = row->gpu_held_num / den;
-        cell->holder = (struct holder){key->namespace, row->facts.workload, row->facts.owner};
-    }
+    cell->mem_byte_ms += (uint64_t)columns[COLUMN_MEM_BYTE_MS][i];
+    if (columns[COLUMN_MEM_SEEN][i] > cell->mem_seen_ms)
+        cell->mem_seen_ms = columns[COLUMN_MEM_SEEN][i];
+    if (columns[COLUMN_MEM_TOTAL][i] > cell->mem_total)
+        cell->mem_total = columns[COLUMN_MEM_TOTAL][i];
+    cell->energy_mj += columns[COLUMN_ENERGY][i];
 }
 
-static bool passes(struct filters *filters, const struct row *row)
+static void add_holder(struct cell *cell, const struct day_series *series, int64_t held_ms)
 {
-    struct facets facets = {&row->key, &row->facts, -1};
-    if (!filters_pass(filters, FILTERS_OF_ROWS, &facets) ||
-        !filters_pass(filters, FILTERS_OF_NODES, &facets))
-        return false;
+    if (series->key.pod == NAME_NONE || held_ms <= cell->holder_ms)
+        return;
+    cell->holder_ms = held_ms;
+    cell->holder =
+        (struct holder){series->key.namespace, series->facts.workload, series->facts.owner};
+}
+
+/* Row i of a series. */
+static void add_row(const struct part *part, struct cell *cell, const struct day_series *series,
+                    size_t i)
+{
+    int64_t *const *columns = series->columns;
+    int64_t den = columns[COLUMN_SHARE_DEN][i] > 1 ? columns[COLUMN_SHARE_DEN][i] : 1;
+    if (!cell->of)
+        cell->of = series;
+    for (int c = 0; c < CATEGORY_COUNT; c++)
+        if (!(series->zero >> (COLUMN_USED + c) & 1))
+            cell->category[c] += columns[COLUMN_USED + c][i];
+    cell->cost += columns[COLUMN_COST][i];
+    cell->gpu_ms += ((wide_t)columns[COLUMN_GPU][i] << 20) / den;
+    cell->held_ms += columns[COLUMN_GPU_HELD][i] / den;
+    cell->observed_ms += columns[COLUMN_GPU_OBSERVED][i] / den;
+    cell->idle_ms += columns[COLUMN_GPU_IDLE][i] / den;
+    cell->u += columns[COLUMN_GPU_U][i] / den;
+    if (!part->picture->full)
+        return;
+    add_memory(cell, columns, i);
+    add_activity(cell, columns, i);
+    add_holder(cell, series, columns[COLUMN_GPU_HELD][i] / den);
+}
+
+/* Has row i money of a category that is asked for? */
+static bool row_passes(struct filters *filters, const struct day_series *series, size_t i,
+                       time_ms hour)
+{
+    struct row_key key = series->key;
+    struct facets facets = {&key, &series->facts, -1};
     bool any = !filters->splits;
+    key.hour = hour;
     for (int c = 0; c < CATEGORY_COUNT && !any; c++) {
         facets.category = c;
-        any = row->category[c] && filters_pass(filters, FILTERS_OF_PARTS, &facets);
+        any =
+            series->columns[COLUMN_USED + c][i] && filters_pass(filters, FILTERS_OF_PARTS, &facets);
     }
     return any;
+}
+
+static void add_series(struct part *part, int64_t day, const struct day_series *series)
+{
+    uint32_t pass = filters_pass_hours(&part->filters, series), rest = series->hours;
+    for (size_t i = series->from; rest; rest &= rest - 1, i++) {
+        int hour = __builtin_ctz(rest);
+        if (pass >> hour & 1 &&
+            row_passes(&part->filters, series, i, day * DAY_MS + hour * HOUR_MS))
+            add_row(part, &part->cells[hour], series, i);
+    }
 }
 
 static void on_begin(void *context, size_t chunks)
@@ -274,13 +308,16 @@ static void on_begin(void *context, size_t chunks)
     }
 }
 
-static bool on_rows(void *context, size_t chunk, const struct row_batch *batch)
+/* Series of a device stand together, in the order in which rows of an hour do. */
+static bool on_day(void *context, size_t chunk, const struct node_day *day)
 {
     struct picture *picture = context;
     struct part *part = &picture->parts[chunk];
-    for (size_t i = 0; i < batch->rows_n; i++)
-        if (!picture->query->filters_n || passes(&part->filters, &batch->rows[i]))
-            add_row(part, &batch->rows[i]);
+    for (size_t s = 0; s < day->series_n; s++) {
+        add_series(part, day->day, &day->series[s]);
+        if (s + 1 == day->series_n || day->series[s + 1].key.device != day->series[s].key.device)
+            close_cells(part, day->day);
+    }
     return true;
 }
 
@@ -297,10 +334,8 @@ static int compare_strips(const void *a, const void *b, void *names)
 static void join_parts(struct picture *picture)
 {
     size_t n = 0;
-    for (size_t i = 0; i < picture->parts_n; i++) {
-        close_cell(&picture->parts[i]);
+    for (size_t i = 0; i < picture->parts_n; i++)
         n += picture->parts[i].strips_n;
-    }
     picture->strips = mem_alloc((n + 1) * sizeof *picture->strips);
     for (size_t i = 0; i < picture->parts_n; i++) {
         struct part *part = &picture->parts[i];
@@ -476,7 +511,13 @@ enum err fleet_json(struct store *store, const struct query *query, enum fleet_j
                               .window = window,
                               .hours_n = (size_t)((window.to - window.from) / HOUR_MS),
                               .full = detail == FLEET_JSON_FULL};
-    struct store_node_reader reader = {.context = &picture, .begin = on_begin, .each = on_rows};
+    struct store_node_reader reader = {.context = &picture,
+                                       .columns =
+                                           picture.full ? NODE_COLUMNS_ROWS : NODE_COLUMNS_HOT,
+                                       .begin = on_begin,
+                                       .day = on_day};
+    for (size_t i = 0; i < query->filters_n; i++)
+        reader.pods |= query->filters[i].key == KEY_POD;
     enum err code = zone_load(query->tz, &zone, err);
     if (code == ERR_OK)
         code = query_nodes(store, window, &reader, err);

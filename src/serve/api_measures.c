@@ -1,5 +1,6 @@
 /* What of a series only rows have, and no sum of rows: SM, tensor and DRAM activity by hour. Rows
  * are read of the nodes alone that the series is about, which the scan of its sums has found. */
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "query/keys.h"
@@ -22,9 +23,10 @@ struct hour_sums {
 };
 struct measuring {
     const struct query *query;
+    struct idmap nodes;
+    pthread_mutex_t lock; /* of what follows: adding up is little beside unpacking */
     struct keys keys;
     struct filters filters;
-    struct idmap nodes;
     struct hour_sums *hours;
     size_t n;
 };
@@ -35,30 +37,50 @@ static bool wants(void *context, name_t cluster, name_t node)
     return idmap_get(&measuring->nodes, IDKEY(cluster, node)) != IDMAP_NONE;
 }
 
-/* The part of a GPU that the row is of, while it was held. */
-static int64_t share_of(const struct row *row)
+/* The part of a GPU that row i is of, while it was held. */
+static int64_t share_of(int64_t *const *columns, size_t i)
 {
-    wide_t whole = (wide_t)row->held_ms * row->share_den;
-    return whole > 0 ? (int64_t)(((wide_t)row->gpu_held_num * SHARE_UNIT + whole / 2) / whole) : 0;
+    wide_t whole = (wide_t)columns[COLUMN_HELD][i] * columns[COLUMN_SHARE_DEN][i];
+    return whole > 0
+               ? (int64_t)(((wide_t)columns[COLUMN_GPU_HELD][i] * SHARE_UNIT + whole / 2) / whole)
+               : 0;
 }
 
-static bool take_rows(void *context, const struct row_batch *batch)
+/* Row i of a series. */
+static void add_row(struct hour_sums *to, int64_t *const *columns, size_t i)
+{
+    int64_t share = share_of(columns, i);
+    for (int m = 0; m < MEASURE_COUNT; m++) {
+        to->sum[m] += (wide_t)columns[COLUMN_SM + m][i] * share;
+        to->seen_ms[m] += (wide_t)columns[COLUMN_SM_SEEN + m][i] * share;
+    }
+}
+
+static void add_series(struct measuring *measuring, int64_t day, const struct day_series *series)
+{
+    uint32_t pass = filters_pass_hours(&measuring->filters, series), rest = series->hours;
+    for (size_t i = series->from; rest; rest &= rest - 1, i++) {
+        time_ms hour = day * DAY_MS + __builtin_ctz(rest) * HOUR_MS;
+        size_t h = (size_t)((hour - measuring->query->window.from) / HOUR_MS);
+        if (h < measuring->n && (pass & rest & (0 - rest)))
+            add_row(&measuring->hours[h], series->columns, i);
+    }
+}
+
+static void begin(void *context, size_t chunks)
+{
+    (void)context, (void)chunks;
+}
+
+static bool take_day(void *context, size_t chunk, const struct node_day *day)
 {
     struct measuring *measuring = context;
-    for (size_t i = 0; i < batch->rows_n; i++) {
-        const struct row *row = &batch->rows[i];
-        struct facets facets = {&row->key, &row->facts, -1};
-        if (row->key.pod == NAME_NONE ||
-            !filters_pass(&measuring->filters, FILTERS_OF_NODES, &facets) ||
-            !filters_pass(&measuring->filters, FILTERS_OF_ROWS, &facets))
-            continue;
-        size_t h = (size_t)((row->key.hour - measuring->query->window.from) / HOUR_MS);
-        int64_t share = share_of(row);
-        for (int m = 0; h < measuring->n && m < MEASURE_COUNT; m++) {
-            measuring->hours[h].sum[m] += (wide_t)row->measure[m] * share;
-            measuring->hours[h].seen_ms[m] += (wide_t)row->measure_seen_ms[m] * share;
-        }
-    }
+    (void)chunk;
+    pthread_mutex_lock(&measuring->lock);
+    for (size_t s = 0; s < day->series_n; s++)
+        if (day->series[s].key.pod != NAME_NONE)
+            add_series(measuring, day->day, &day->series[s]);
+    pthread_mutex_unlock(&measuring->lock);
     return true;
 }
 
@@ -108,7 +130,15 @@ enum err api_write_measures(struct api_call *call, const struct query *query,
     measuring.n = (size_t)((query->window.to - query->window.from) / HOUR_MS);
     measuring.hours = mem_zalloc(measuring.n + 1, sizeof *measuring.hours);
     add_nodes(&measuring, nodes);
-    code = store_read_rows_of(call->store, query->window, wants, take_rows, &measuring, err);
+    const struct store_node_reader reader = {.context = &measuring,
+                                             .columns = NODE_COLUMNS_ROWS,
+                                             .pods = measuring.filters.on[KEY_POD],
+                                             .wants = wants,
+                                             .begin = begin,
+                                             .day = take_day};
+    pthread_mutex_init(&measuring.lock, NULL);
+    code = store_read_nodes(call->store, query->window, &reader, err);
+    pthread_mutex_destroy(&measuring.lock);
     if (code == ERR_OK)
         write_lines(&measuring, out);
     free(measuring.hours);

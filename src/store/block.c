@@ -546,7 +546,8 @@ enum err block_columns(struct store *store, struct block *block, struct row_hist
 {
     struct group_reader group;
     struct str in;
-    if (!read_cold(block, &group, &in) || !read_histogram(block, &group, COLUMN_U, ret_u))
+    if (!read_cold(block, &group, &in) ||
+        (ret_u && !read_histogram(block, &group, COLUMN_U, ret_u)))
         return db_corrupt(store, "a day's block cannot be read", err);
     return ERR_OK;
 }

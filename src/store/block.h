@@ -88,7 +88,7 @@ enum err block_open(struct store *store, struct block *block, int64_t day, name_
 /* Node-hours only. COLUMN_PADDING bytes behind `packed` must be readable. */
 enum err block_open_node_hours(struct store *store, struct block *block, int64_t day,
                                name_t cluster, name_t node, struct str packed, struct error *err);
-/* The cold columns, and what u was. Valid until the next call. */
+/* The cold columns, and what u was (NULL: nobody asks). Valid until the next call. */
 enum err block_columns(struct store *store, struct block *block, struct row_histogram *ret_u,
                        struct error *err);
 /* The rest, and all rows (with an hour bit in `hours`) and node-hours appended to the batch, in its

@@ -18,6 +18,8 @@
 
 #define CHUNK_NODES 32
 #define THREADS_MAX 8
+#define UNWANTED UINT32_MAX
+#define FEW 8 /* less than one of so many places: they are sought */
 
 struct cell {
     int64_t key;
@@ -29,10 +31,9 @@ struct job {
     size_t chunk;
     const struct cell *cells;
     size_t n;
-    struct strbuf bytes; /* of all cells */
-    struct str *packed;  /* [n]: of each */
-    size_t *order;       /* [n]: by key, as they lie in the file */
-    struct row_batch batch;
+    struct strbuf bytes;  /* of all cells */
+    struct str *packed;   /* [n]: of each */
+    size_t *order;        /* [n]: by key, as they lie in the file */
     struct block *blocks; /* of a day: one, or its segments, or those of several books */
     size_t blocks_n;
     struct day_series *series; /* of all blocks */
@@ -47,7 +48,8 @@ struct job {
 struct node_reading {
     struct store *store;
     struct span window;
-    uint32_t *ranks; /* [place - 1]: places of one node have one */
+    uint32_t *ranks; /* [place - 1]: places of one node have one, or UNWANTED */
+    size_t wanted;   /* places */
     struct cell *cells;
     size_t n, room;
     struct job jobs[THREADS_MAX];
@@ -76,6 +78,7 @@ static int by_names(const void *a, const void *b, void *context)
 static void rank_places(struct node_reading *reading)
 {
     struct store *store = reading->store;
+    const struct store_node_reader *reader = reading->reader;
     size_t n = store->places.n;
     uint32_t *order = mem_alloc((n + 1) * sizeof *order), rank = 0;
     reading->ranks = mem_zalloc(n + 1, sizeof *reading->ranks);
@@ -88,6 +91,13 @@ static void rank_places(struct node_reading *reading)
         reading->ranks[order[i]] = rank;
     }
     free(order);
+    for (size_t i = 0; i < n; i++) {
+        const struct place *place = &store->places.items[i];
+        bool wanted = !reader->wants || reader->wants(reader->context, place->cluster, place->node);
+        reading->wanted += wanted;
+        if (!wanted)
+            reading->ranks[i] = UNWANTED;
+    }
 }
 
 static int by_rank(const void *a, const void *b)
@@ -98,32 +108,62 @@ static int by_rank(const void *a, const void *b)
     return (left->key > right->key) - (left->key < right->key);
 }
 
-/* The cells that have any of the hours, in order of node and day. */
-static enum err find_cells(struct node_reading *reading, struct span hours, struct error *err)
+/* The cells with keys [from, to) that have any of the hours and are wanted. */
+static enum err find_cells_between(struct node_reading *reading, int64_t from, int64_t to,
+                                   struct error *err)
 {
     struct store *store = reading->store;
     sqlite3_stmt *get = db_statement(store, STATEMENT_BLOCK_HOURS, err);
     if (!get)
         return ERR_STORE;
-    sqlite3_bind_int64(get, 1, cell_key(day_of(hours.from), 0, 0));
-    sqlite3_bind_int64(get, 2, cell_key(day_of(hours.to - 1) + 1, 0, 0));
+    sqlite3_bind_int64(get, 1, from);
+    sqlite3_bind_int64(get, 2, to);
     enum err code = ERR_OK;
     int rc = SQLITE_DONE;
     while (!code && (rc = sqlite3_step(get)) == SQLITE_ROW) {
         struct cell cell = {.key = sqlite3_column_int64(get, 0)};
         uint32_t place = cell_place(cell.key);
         struct place known;
-        uint32_t seen =
-            (uint32_t)sqlite3_column_int64(get, 1) & hours_in_day(hours, cell_day(cell.key));
+        uint32_t seen = (uint32_t)sqlite3_column_int64(get, 1) &
+                        hours_in_day(reading->window, cell_day(cell.key));
         if (!places_get(store, place, &known))
             code = db_corrupt(store, "a block of an unknown node", err);
-        cell.rank = !code && place ? reading->ranks[place - 1] : 0;
-        if (!code && seen)
+        cell.rank = !code && place ? reading->ranks[place - 1] : UNWANTED;
+        if (seen && cell.rank != UNWANTED)
             mem_push(reading->cells, reading->n, reading->room, cell);
     }
     if (!code && rc != SQLITE_DONE)
         code = db_fail(store, rc, "reading rows", err);
     sqlite3_reset(get);
+    return code;
+}
+
+/* Of a day the places that are wanted, one by one: who passes by reads all others' blocks. */
+static enum err seek_cells(struct node_reading *reading, int64_t day, struct error *err)
+{
+    enum err code = ERR_OK;
+    for (uint32_t p = 0; p < reading->store->places.n && !code; p++)
+        if (reading->ranks[p] != UNWANTED)
+            code =
+                find_cells_between(reading, cell_key(day, p + 1, 0), cell_key(day, p + 2, 0), err);
+    return code;
+}
+
+/* In order of node and day. */
+static enum err find_cells(struct node_reading *reading, struct span hours, struct error *err)
+{
+    struct store *store = reading->store;
+    struct day *days = NULL;
+    size_t n = 0;
+    enum err code = ERR_OK;
+    if (reading->wanted * FEW >= store->places.n)
+        code = find_cells_between(reading, cell_key(day_of(hours.from), 0, 0),
+                                  cell_key(day_of(hours.to - 1) + 1, 0, 0), err);
+    else
+        code = store_days(store, hours, &days, &n, err);
+    for (size_t i = 0; i < n && !code; i++)
+        code = seek_cells(reading, days[i].day, err);
+    free(days);
     if (reading->n)
         qsort(reading->cells, reading->n, sizeof *reading->cells, by_rank);
     return code;
@@ -242,60 +282,31 @@ static void add_block(struct job *job, const struct block *block, const struct r
 static enum err open_cell(struct job *job, size_t cell, struct block *block)
 {
     struct store *store = job->reading->store;
+    const struct store_node_reader *reader = job->reading->reader;
     struct place place = {0};
-    struct row_histogram u;
+    struct row_histogram u = {0};
     int64_t key = job->cells[cell].key;
     places_get(store, cell_place(key), &place);
-    enum err code = block_open(store, block, cell_day(key), place.cluster, place.node,
-                               job->packed[cell], BLOCK_NAMES_WORKLOADS, &job->err);
-    if (!code)
-        code = block_columns(store, block, &u, &job->err);
+    enum err code =
+        block_open(store, block, cell_day(key), place.cluster, place.node, job->packed[cell],
+                   reader->pods ? BLOCK_NAMES_PODS : BLOCK_NAMES_WORKLOADS, &job->err);
+    if (!code && reader->columns != NODE_COLUMNS_HOT)
+        code =
+            block_columns(store, block, reader->columns == NODE_COLUMNS_ALL ? &u : NULL, &job->err);
     if (!code)
         add_block(job, block, &u, hours_in_day(job->reading->window, cell_day(key)));
     return code;
 }
 
-static int by_row_key(const void *a, const void *b, void *names)
-{
-    const struct row *left = a, *right = b;
-    return row_key_cmp(names, &left->key, &right->key);
-}
-
-/* The cells [from, to) of one node and day, as rows. */
-static void emit_rows(struct job *job, size_t from, size_t to)
+/* The cells [from, to) of one node and day: several where it has segments, or is in several books.
+ */
+static void emit_day(struct job *job, size_t from, size_t to)
 {
     struct store *store = job->reading->store;
-    struct row_batch *batch = &job->batch;
-    int64_t day = cell_day(job->cells[from].key);
-    uint32_t hours = hours_in_day(job->reading->window, day);
-    row_batch_clear(batch);
-    batch->names = store->names;
-    batch->hours = (struct span){day * DAY_MS, (day + 1) * DAY_MS};
-    for (size_t i = from; i < to && !job->code; i++) {
-        struct place place = {0};
-        places_get(store, cell_place(job->cells[i].key), &place);
-        job->code = block_open(store, job->blocks, day, place.cluster, place.node, job->packed[i],
-                               BLOCK_NAMES_PODS, &job->err);
-        if (!job->code)
-            job->code = block_rows(store, job->blocks, hours, batch, &job->err);
+    for (; job->blocks_n < to - from; job->blocks_n++) {
+        job->blocks = mem_realloc(job->blocks, job->blocks_n + 1, sizeof *job->blocks);
+        job->blocks[job->blocks_n] = (struct block){0};
     }
-    if (job->code)
-        return;
-    if (to - from > 1 && batch->rows_n)
-        qsort_r(batch->rows, batch->rows_n, sizeof *batch->rows, by_row_key, batch->names);
-    if (to - from > 1 && batch->node_hours_n)
-        qsort(batch->node_hours, batch->node_hours_n, sizeof *batch->node_hours, by_hour);
-    if (store->lens)
-        lens_cut(store->lens, batch);
-    const struct store_node_reader *reader = job->reading->reader;
-    if (batch->rows_n || batch->node_hours_n)
-        job->more = reader->each(reader->context, job->chunk, batch);
-}
-
-/* The same, as columns. */
-static void emit_columns(struct job *job, size_t from, size_t to)
-{
-    struct store *store = job->reading->store;
     struct node_day day = {.day = cell_day(job->cells[from].key)};
     job->series_n = job->hours_n = 0;
     for (size_t i = from; i < to && !job->code; i++)
@@ -314,20 +325,7 @@ static void emit_columns(struct job *job, size_t from, size_t to)
     day.node_hours_n = job->hours_n;
     const struct store_node_reader *reader = job->reading->reader;
     if (day.series_n || day.node_hours_n)
-        job->more = reader->columns(reader->context, job->chunk, &day);
-}
-
-/* Of one node and day there are several cells where it has segments, or is in several books. */
-static void emit_day(struct job *job, size_t from, size_t to)
-{
-    for (; job->blocks_n < to - from; job->blocks_n++) {
-        job->blocks = mem_realloc(job->blocks, job->blocks_n + 1, sizeof *job->blocks);
-        job->blocks[job->blocks_n] = (struct block){0};
-    }
-    if (job->reading->reader->columns)
-        emit_columns(job, from, to);
-    else
-        emit_rows(job, from, to);
+        job->more = reader->day(reader->context, job->chunk, &day);
 }
 
 static void run_job(struct job *job)
@@ -380,8 +378,11 @@ static void end_chunk(struct job *job)
 static void *work(void *context)
 {
     struct job *job = context;
+    const struct store_node_reader *reader = job->reading->reader;
     while (take_chunk(job)) {
         run_job(job);
+        if (!job->code && job->more && reader->end)
+            reader->end(reader->context, job->chunk);
         end_chunk(job);
     }
     return NULL;
@@ -397,7 +398,8 @@ static enum err run_chunks(struct node_reading *reading, struct error *err)
     while (n + 1 < reading->jobs_n &&
            pthread_create(&threads[n], NULL, work, &reading->jobs[n + 1]) == 0)
         n++;
-    work(&reading->jobs[0]);
+    if (reading->jobs_n)
+        work(&reading->jobs[0]);
     for (size_t i = 0; i < n; i++)
         pthread_join(threads[i], NULL);
     if (reading->code && err)
@@ -411,10 +413,8 @@ static enum err read_notes(struct node_reading *reading, struct span hours, stru
     struct row_batch batch = {.names = reading->store->names, .hours = hours};
     enum err code = notes_read(reading->store, hours, &batch, err);
     struct node_day day = {.notes = batch.notes, .notes_n = batch.notes_n};
-    if (!code && batch.notes_n && reader->columns)
-        reader->columns(reader->context, 0, &day);
-    else if (!code && batch.notes_n)
-        reader->each(reader->context, 0, &batch);
+    if (!code && batch.notes_n)
+        reader->day(reader->context, 0, &day);
     row_batch_release(&batch);
     return code;
 }
@@ -428,6 +428,7 @@ static enum err read_all(struct node_reading *reading, struct span hours, struct
         return code;
     for (size_t at = 0; at < reading->n; at = chunk_end(reading, at))
         chunks++;
+    reading->jobs_n = chunks < reading->jobs_n ? chunks : reading->jobs_n;
     reading->reader->begin(reading->reader->context, chunks ? chunks : 1);
     code = run_chunks(reading, err);
     return code || reading->stopped ? code : read_notes(reading, hours, err);
@@ -438,7 +439,6 @@ static void release_job(struct job *job)
     for (size_t b = 0; b < job->blocks_n; b++)
         block_release(&job->blocks[b]);
     free(job->blocks);
-    row_batch_release(&job->batch);
     free(job->series);
     free(job->hours);
     strbuf_release(&job->bytes);

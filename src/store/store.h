@@ -77,25 +77,25 @@ typedef bool (*store_row_fn)(void *context, const struct row_batch *batch);
 enum err store_read_rows(struct store *store, struct span hours, store_row_fn each, void *context,
                          struct error *err);
 
-/* Rows of the nodes that are wanted, node by node: a call for each UTC day and node that has any,
- * in order of day; rows in order of hour and key, node-hours as above, no notes. Other nodes are
- * not read. */
-typedef bool (*store_wants_node_fn)(void *context, name_t cluster, name_t node);
-enum err store_read_rows_of(struct store *store, struct span hours, store_wants_node_fn wants,
-                            store_row_fn each, void *context, struct error *err);
-
-/* The same rows node by node, on as many threads as there are cores: for whoever adds up over time,
- * and holds something for every GPU. Nodes are in chunks, in order of their names; `begin` is told
- * how many, before any call of the others (at least 1). One of the two others gets a node's UTC day
- * at a time, in order of node and day: `columns` as it lies in its block, `each` as rows in order
- * of hour and key, which is dearer; there, pods' uids are some name. Calls of one chunk come one
- * after the other, those of different chunks at any time and on any thread. Notes come last, in
- * chunk 0. */
+/* The same rows node by node, as they lie in their blocks, on as many threads as there are cores:
+ * for whoever adds up over time, or looks at some nodes only. Nodes are in chunks, in order of
+ * their names; `begin` is told how many, before any call of `day` (at least 1), which gets a node's
+ * UTC day at a time, in order of node and day. Calls of one chunk come one after the other, those
+ * of different chunks at any time and on any thread. Notes come last, in chunk 0. */
+enum node_columns {
+    NODE_COLUMNS_ALL,
+    NODE_COLUMNS_ROWS, /* without histograms: the series' `u` is not there */
+    NODE_COLUMNS_HOT,  /* those of HOT_COLUMN_TABLE only: of others and of `u` there is nothing */
+};
 struct store_node_reader {
     void *context;
+    enum node_columns columns;
+    bool pods; /* pods have their names; else some name, and day_series.pod alone is theirs */
+    bool (*wants)(void *context, name_t cluster, name_t node); /* others are not read; NULL: all */
     void (*begin)(void *context, size_t chunks);
-    bool (*each)(void *context, size_t chunk, const struct row_batch *batch); /* false: stop */
-    bool (*columns)(void *context, size_t chunk, const struct node_day *day);
+    bool (*day)(void *context, size_t chunk, const struct node_day *day); /* false: stop */
+    /* After the last day of a chunk, unless something failed or stopped it; NULL: nobody asks. */
+    void (*end)(void *context, size_t chunk);
 };
 enum err store_read_nodes(struct store *store, struct span hours,
                           const struct store_node_reader *reader, struct error *err);

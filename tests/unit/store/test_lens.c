@@ -216,7 +216,7 @@ static void rows_node_by_node_are_cut_as_well(void **state)
     struct lab *lab = *state;
     lab->mine = put(lab, "red");
     struct store_lens lens = {.teams = &lab->mine, .teams_n = 1};
-    struct store_node_reader reader = {.context = lab, .begin = on_begin, .columns = on_node_rows};
+    struct store_node_reader reader = {.context = lab, .begin = on_begin, .day = on_node_rows};
     store_set_lens(lab->store, &lens);
     must(store_read_nodes(lab->store, (struct span){H0, H0 + 24 * HOUR_MS}, &reader, &failure));
     assert_int_equal(lab->rows, 12);
@@ -228,7 +228,7 @@ static void rows_node_by_node_are_cut_as_well(void **state)
     store_lens_release(&lens);
 }
 
-static bool wants_all(void *context, name_t cluster, name_t node)
+static bool wants_the_node(void *context, name_t cluster, name_t node)
 {
     return cluster == NAME_NONE && node == put(context, "n");
 }
@@ -244,15 +244,18 @@ static void rows_of_some_nodes_are_cut_as_well(void **state)
     lab->mine = put(lab, "red");
     struct store_lens lens = {.teams = &lab->mine, .teams_n = 1};
     struct span part = {H0 + 2 * HOUR_MS, H0 + 24 * HOUR_MS};
-    must(store_read_rows_of(lab->store, part, wants_none, on_rows, lab, &failure));
+    struct store_node_reader reader = {
+        .context = lab, .wants = wants_none, .begin = on_begin, .day = on_node_rows};
+    must(store_read_nodes(lab->store, part, &reader, &failure));
     assert_int_equal(lab->rows + lab->node_hours, 0);
-    must(store_read_rows_of(lab->store, part, wants_all, on_rows, lab, &failure));
+    reader.wants = wants_the_node;
+    must(store_read_nodes(lab->store, part, &reader, &failure));
     assert_int_equal(lab->rows, 10 * 3 + 12 * 2 + 1);
     assert_int_equal(lab->node_hours, 22);
     lab->rows = lab->others = lab->node_hours = 0;
     lab->booked = 0;
     store_set_lens(lab->store, &lens);
-    must(store_read_rows_of(lab->store, part, wants_all, on_rows, lab, &failure));
+    must(store_read_nodes(lab->store, part, &reader, &failure));
     assert_int_equal(lab->rows, 10);
     assert_int_equal(lab->others, 0);
     assert_int_equal(lab->node_hours, 10);

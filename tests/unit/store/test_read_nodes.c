@@ -1,14 +1,9 @@
 /* The columns of a node's days are the rows in order of hour: of random fleets, with days in
  * several segments, windows that cut days, and more nodes than a chunk has. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "../../lib/random_rows.h"
+#include "../../lib/unit.h"
 #include "store/block.h"
 #include "store/store.h"
 
@@ -16,16 +11,11 @@
 #define HOURS 60
 #define NODES 75
 
-static struct error failure;
-#define must(call)                                                                                 \
-    do {                                                                                           \
-        failure.text[0] = 0;                                                                       \
-        if ((call) != ERR_OK)                                                                      \
-            fail_msg("%s: %s", #call, failure.text);                                               \
-    } while (0)
-
 /* What is read, added up so that the order does not matter, and what must be in order. */
 struct seen {
+    unsigned one_of; /* nodes, of which one is wanted; 0: all are */
+    bool pods;       /* have their names */
+    bool hot;        /* only these columns are there, and are added up */
     uint64_t rows, node_hours, sum;
     size_t chunks, calls;
     struct row_key last[NODES]; /* of a chunk */
@@ -35,29 +25,50 @@ struct seen {
     pthread_mutex_t lock;
 };
 
-static uint64_t hash_of(const struct row *row)
+static void clear_cold(struct row *row)
+{
+#define X(name, field) row->field = 0;
+    COLD_COLUMN_TABLE(X)
+#undef X
+    memset(row->hist_u_num, 0, sizeof row->hist_u_num);
+}
+
+static uint64_t hash_of(const struct seen *seen, const struct row *row)
 {
     struct row copy = *row;
     copy.key.pod_uid = row->key.pod_uid != NAME_NONE;   /* some name */
     memset(copy.hist_e_num, 0, sizeof copy.hist_e_num); /* not read node by node */
+    if (seen->hot)
+        clear_cold(&copy);
     uint64_t hash = 14695981039346656037u;
     for (size_t i = 0; i < sizeof copy; i++)
         hash = (hash ^ ((const unsigned char *)&copy)[i]) * 1099511628211u;
     return hash;
 }
 
+static bool wants(void *context, name_t cluster, name_t node)
+{
+    const struct seen *seen = context;
+    int number = atoi(names_text(seen->names, node).p + strlen("node-"));
+    return cluster == NAME_NONE && number % (int)seen->one_of == 0;
+}
+
 static bool in_hours(void *context, const struct row_batch *batch)
 {
     struct seen *seen = context;
-    seen->rows += batch->rows_n;
-    seen->node_hours += batch->node_hours_n;
-    for (size_t i = 0; i < batch->rows_n; i++)
-        seen->sum += hash_of(&batch->rows[i]);
+    for (size_t i = 0; i < batch->node_hours_n; i++)
+        seen->node_hours += !seen->one_of || wants(seen, NAME_NONE, batch->node_hours[i].node);
+    for (size_t i = 0; i < batch->rows_n; i++) {
+        if (seen->one_of && !wants(seen, NAME_NONE, batch->rows[i].key.node))
+            continue;
+        seen->rows++;
+        seen->sum += hash_of(seen, &batch->rows[i]);
+    }
     return true;
 }
 
 /* Row k of a series, as a row. */
-static struct row row_of(struct names *names, const struct day_series *series, size_t k,
+static struct row row_of(const struct seen *seen, const struct day_series *series, size_t k,
                          time_ms hour)
 {
     struct row row;
@@ -66,12 +77,16 @@ static struct row row_of(struct names *names, const struct day_series *series, s
     row.key = series->key;
     row.key.hour = hour;
     row.facts = series->facts;
-    if (row.key.pod != NAME_NONE)
-        row.key.pod = names_put(names, series->pod);
+    if (row.key.pod != NAME_NONE && seen->pods)
+        assert_true(str_eq(names_text(seen->names, row.key.pod), series->pod));
+    else if (row.key.pod != NAME_NONE)
+        row.key.pod = names_put(seen->names, series->pod);
 #define X(name, field)                                                                             \
     row.field = (__typeof__(row.field))series->columns[COLUMN_##name][i];                          \
     assert_true(!(series->zero >> COLUMN_##name & 1) || row.field == 0);
     HOT_COLUMN_TABLE(X)
+    if (seen->hot)
+        return row;
     COLD_COLUMN_TABLE(X)
 #undef X
     for (int64_t b = 0; b < series->u.count[i]; b++)
@@ -86,9 +101,8 @@ static void add_series(struct seen *seen, int64_t day, const struct day_series *
     assert_int_equal(series->n, __builtin_popcount(series->hours));
     assert_int_equal(series->key.hour, day * DAY_MS + __builtin_ctz(series->hours) * HOUR_MS);
     for (uint32_t rest = series->hours; rest; rest &= rest - 1) {
-        struct row row =
-            row_of(seen->names, series, k++, day * DAY_MS + __builtin_ctz(rest) * HOUR_MS);
-        seen->sum += hash_of(&row);
+        struct row row = row_of(seen, series, k++, day * DAY_MS + __builtin_ctz(rest) * HOUR_MS);
+        seen->sum += hash_of(seen, &row);
     }
     seen->rows += series->n;
 }
@@ -137,21 +151,6 @@ static bool in_nodes(void *context, size_t chunk, const struct node_day *day)
     return true;
 }
 
-static bool in_node_rows(void *context, size_t chunk, const struct row_batch *batch)
-{
-    struct seen *seen = context;
-    pthread_mutex_lock(&seen->lock);
-    seen->calls++;
-    assert_true(chunk < seen->chunks);
-    for (size_t i = 1; i < batch->rows_n; i++) {
-        assert_int_equal(batch->rows[i].key.node, batch->rows[0].key.node);
-        assert_true(batch->rows[i - 1].key.hour <= batch->rows[i].key.hour);
-    }
-    in_hours(context, batch);
-    pthread_mutex_unlock(&seen->lock);
-    return true;
-}
-
 static void fill(struct store *store, struct names *names, struct dice *dice)
 {
     struct row_batch batch = {.names = names};
@@ -176,25 +175,22 @@ static void fill(struct store *store, struct names *names, struct dice *dice)
     row_batch_release(&batch);
 }
 
-static void compare(struct store *store, struct names *names, struct span window)
+/* like: one_of, pods and hot. */
+static void compare(struct store *store, struct names *names, struct span window, struct seen like)
 {
-    struct seen hours = {.ordered = true, .names = names},
-                nodes = {.ordered = true, .names = names};
-    struct seen rows = {.names = names};
-    const struct store_node_reader reader = {
-        .context = &nodes, .begin = begin, .columns = in_nodes};
-    const struct store_node_reader row_reader = {
-        .context = &rows, .begin = begin, .each = in_node_rows};
-    pthread_mutex_init(&rows.lock, NULL);
+    struct seen hours = like, nodes = like;
+    hours.names = nodes.names = names;
+    nodes.ordered = true;
+    const struct store_node_reader reader = {.context = &nodes,
+                                             .columns =
+                                                 like.hot ? NODE_COLUMNS_HOT : NODE_COLUMNS_ALL,
+                                             .pods = like.pods,
+                                             .wants = like.one_of ? wants : NULL,
+                                             .begin = begin,
+                                             .day = in_nodes};
     pthread_mutex_init(&nodes.lock, NULL);
     must(store_read_rows(store, window, in_hours, &hours, &failure));
     must(store_read_nodes(store, window, &reader, &failure));
-    must(store_read_nodes(store, window, &row_reader, &failure));
-    assert_int_equal(rows.rows, hours.rows);
-    assert_int_equal(rows.node_hours, hours.node_hours);
-    assert_true(rows.sum == hours.sum);
-    assert_int_equal(rows.calls, nodes.calls);
-    pthread_mutex_destroy(&rows.lock);
     assert_int_equal(nodes.rows, hours.rows);
     assert_int_equal(nodes.node_hours, hours.node_hours);
     assert_true(nodes.sum == hours.sum);
@@ -211,10 +207,14 @@ static void nodes_have_the_rows_that_hours_have(void **state)
         struct store *store;
         must(store_open(":memory:", STORE_WRITE, names, &store, &failure));
         fill(store, names, &dice);
-        compare(store, names, (struct span){H0, H0 + HOURS * HOUR_MS});
-        compare(store, names, (struct span){H0 + 7 * HOUR_MS, H0 + 31 * HOUR_MS});
-        compare(store, names, (struct span){TIME_MIN, TIME_MAX});
-        compare(store, names, (struct span){H0 + 5 * HOUR_MS, H0 + 5 * HOUR_MS});
+        const struct span part = {H0 + 7 * HOUR_MS, H0 + 31 * HOUR_MS}, all = {TIME_MIN, TIME_MAX};
+        compare(store, names, (struct span){H0, H0 + HOURS * HOUR_MS}, (struct seen){0});
+        compare(store, names, part, (struct seen){.pods = true});
+        compare(store, names, all, (struct seen){.hot = true});
+        compare(store, names, (struct span){H0 + 5 * HOUR_MS, H0 + 5 * HOUR_MS}, (struct seen){0});
+        compare(store, names, part, (struct seen){.one_of = 2});
+        compare(store, names, all, (struct seen){.one_of = 25, .hot = true}); /* they are sought */
+        compare(store, names, part, (struct seen){.one_of = 75, .pods = true});
         store_close(store);
         names_free(names);
     }
@@ -238,7 +238,7 @@ static void a_reader_that_has_enough_is_not_called_for_every_node(void **state)
     struct names *names = names_new();
     struct store *store;
     struct seen seen = {.names = names};
-    const struct store_node_reader reader = {.context = &seen, .begin = begin, .columns = stop};
+    const struct store_node_reader reader = {.context = &seen, .begin = begin, .day = stop};
     pthread_mutex_init(&seen.lock, NULL);
     must(store_open(":memory:", STORE_WRITE, names, &store, &failure));
     fill(store, names, &dice);
@@ -269,8 +269,7 @@ static void who_is_interrupted_reads_no_more(void **state)
     struct names *names = names_new();
     struct seen seen = {.names = names};
     struct span extent;
-    const struct store_node_reader reader = {
-        .context = &seen, .begin = begin, .columns = interrupt};
+    const struct store_node_reader reader = {.context = &seen, .begin = begin, .day = interrupt};
     pthread_mutex_init(&seen.lock, NULL);
     must(store_open(":memory:", STORE_WRITE, names, &seen.store, &failure));
     fill(seen.store, names, &dice);
