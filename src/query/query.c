@@ -168,12 +168,17 @@ static bool answers(enum scan_detail detail, enum scan_detail asked)
     return asked == detail || (asked == SCAN_SERIES && detail == SCAN_ROWS);
 }
 
-static bool needs_texts(const struct query *query)
+static enum scan_texts texts_of(const struct query *query)
 {
-    for (size_t i = 0; i < keys_n(query); i++)
-        if (key_of(query, i) == KEY_WORKLOAD || key_of(query, i) == KEY_POD)
-            return true;
-    return false;
+    enum scan_texts texts = SCAN_TEXTS_KINDS;
+    for (size_t i = 0; i < keys_n(query); i++) {
+        enum key key = key_of(query, i);
+        enum scan_texts needed = key == KEY_POD        ? SCAN_TEXTS_PODS
+                                 : key == KEY_WORKLOAD ? SCAN_TEXTS_WORKLOADS
+                                                       : SCAN_TEXTS_KINDS;
+        texts = needed < texts ? needed : texts;
+    }
+    return texts;
 }
 
 /* What all of the answers have in common; notes are copied, each answer has its own. */
@@ -243,9 +248,10 @@ static enum err run_scan(struct store *store, const struct query *queries, size_
                         .part = take_part,
                         .node = take_node,
                         .note = take_note};
-    for (size_t i = 0; i < run.groupings_n; i++)
-        if (needs_texts(&run.groupings[i].result->query))
-            scan.texts = SCAN_TEXTS_ALL;
+    for (size_t i = 0; i < run.groupings_n; i++) {
+        enum scan_texts needed = texts_of(&run.groupings[i].result->query);
+        scan.texts = needed < scan.texts ? needed : scan.texts;
+    }
     if (run.filters.on[KEY_NODE] || run.filters.on[KEY_CLUSTER])
         scan.wants_node = wants_node;
     if (!code)

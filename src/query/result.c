@@ -99,33 +99,58 @@ static double sort_value(size_t by, const struct figures *f)
     return 0;
 }
 
-struct order {
-    size_t by, keys_n;
+/* What a group is sorted by, told once. */
+struct rank {
+    double value;
+    const struct group *group;
 };
 
-static int compare(const void *a, const void *b, void *context)
+static int compare(const void *a, const void *b, void *keys_n)
 {
-    const struct group *left = a, *right = b;
-    const struct order *order = context;
-    double l = sort_value(order->by, &left->figures), r = sort_value(order->by, &right->figures);
+    const struct rank *left = a, *right = b;
+    double l = left->value, r = right->value;
     if (isnan(l) != isnan(r))
         return isnan(l) ? 1 : -1;
     if (l != r && !isnan(l))
         return l > r ? -1 : 1;
-    for (size_t i = 0; i < order->keys_n; i++) {
-        int by_text = str_cmp(left->keys[i], right->keys[i]);
+    for (size_t i = 0; i < *(const size_t *)keys_n; i++) {
+        int by_text = str_cmp(left->group->keys[i], right->group->keys[i]);
         if (by_text)
             return by_text;
     }
     return 0;
 }
 
+/* Groups into their order, where they are: they are large, and may be many. */
+static void permute(struct group *groups, struct rank *ranks, size_t n)
+{
+    for (size_t g = 0; g < n; g++) {
+        const struct group held = groups[g];
+        for (size_t at = g, from; ranks[at].group; at = from) {
+            from = (size_t)(ranks[at].group - groups);
+            ranks[at].group = NULL;
+            groups[at] = from == g ? held : groups[from];
+        }
+    }
+}
+
+static void sort(struct result *result, size_t by)
+{
+    size_t n = result->groups_n;
+    struct rank *ranks = mem_alloc(n * sizeof *ranks);
+    for (size_t g = 0; g < n; g++)
+        ranks[g] = (struct rank){sort_value(by, &result->groups[g].figures), &result->groups[g]};
+    qsort_r(ranks, n, sizeof *ranks, compare, &result->query.keys_n);
+    permute(result->groups, ranks, n);
+    free(ranks);
+}
+
 enum err result_sort(struct result *result, struct str by, struct error *err)
 {
-    struct order order = {.keys_n = result->query.keys_n};
-    while (by.n && order.by < SORT_WORDS && !str_eq(by, str_of(sort_words[order.by])))
-        order.by++;
-    if (order.by == SORT_WORDS) {
+    size_t word = 0;
+    while (by.n && word < SORT_WORDS && !str_eq(by, str_of(sort_words[word])))
+        word++;
+    if (word == SORT_WORDS) {
         struct strbuf all = {0};
         for (size_t i = 0; i < SORT_WORDS; i++)
             strbuf_addf(&all, "%s%s", i ? ", " : "", sort_words[i]);
@@ -137,7 +162,7 @@ enum err result_sort(struct result *result, struct str by, struct error *err)
         return code;
     }
     if (result->groups_n)
-        qsort_r(result->groups, result->groups_n, sizeof *result->groups, compare, &order);
+        sort(result, word);
     return ERR_OK;
 }
 

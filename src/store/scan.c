@@ -90,7 +90,11 @@ static enum err hear_block(void *context, void *scratch, const struct unpack_val
     const struct scan *scan = of->scan;
     struct block *block = scratch;
     struct said *said = room;
-    bool kinds = scan->texts == SCAN_TEXTS_KINDS || !(scan->detail & SCAN_SERIES);
+    static const enum block_names names[] = {[SCAN_TEXTS_ALL] = BLOCK_NAMES_ALL,
+                                             [SCAN_TEXTS_PODS] = BLOCK_NAMES_PODS,
+                                             [SCAN_TEXTS_WORKLOADS] = BLOCK_NAMES_WORKLOADS,
+                                             [SCAN_TEXTS_KINDS] = BLOCK_NAMES_KINDS};
+    enum scan_texts texts = scan->detail & SCAN_SERIES ? scan->texts : SCAN_TEXTS_KINDS;
     uint32_t id = cell_place(value->keys[0]);
     said->n = 0;
     rollup_clear(&said->nodes, of->day.day, false);
@@ -99,7 +103,7 @@ static enum err hear_block(void *context, void *scratch, const struct unpack_val
     if (!places_get(of->store, id, &said->place))
         return db_corrupt(of->store, "a block of an unknown node", err);
     enum err code = block_open(of->store, block, of->day.day, said->place.cluster, said->place.node,
-                               value->packed, kinds ? BLOCK_NAMES_KINDS : BLOCK_NAMES_ALL, err);
+                               value->packed, names[texts], err);
     for (size_t s = 0; s < block->series_n && !code; s++)
         parts_of_series(scan, block, s, of->day.hours, places->in_turn ? NULL : said);
     if (!code && places->nodes)

@@ -20,10 +20,13 @@ enum scan_detail {
     SCAN_SERIES = 2, /* all fields but the hour, which is somewhere in the right UTC day */
     SCAN_ROWS = 3,   /* each row is a part */
 };
-/* Pods, their uids and workloads are texts of their days; interning them is half of the work. */
+/* Pods, their uids and workloads are texts of their days; interning them is half of the work. Of
+ * those that are not asked for there is some name, or NAME_NONE where there is none. */
 enum scan_texts {
     SCAN_TEXTS_ALL,
-    SCAN_TEXTS_KINDS, /* workload: only its kind; pod: NAME_NONE or not */
+    SCAN_TEXTS_PODS,      /* pods and workloads */
+    SCAN_TEXTS_WORKLOADS, /* workloads */
+    SCAN_TEXTS_KINDS,     /* of workloads their kind */
 };
 
 struct scan_part {
