@@ -6,6 +6,7 @@
 
 #include "store/lens.h"
 #include "store/load_pack.h"
+#include "store/unpack.h"
 
 /* ------------------------------------------------------------------ a value of the table */
 
@@ -254,38 +255,71 @@ enum err load_hours_clear(struct store *store, struct span span, struct error *e
 
 typedef bool (*items_fn)(void *context, const void *rows, size_t n);
 
-static enum err read_all(struct store *store, enum load_kind kind, struct span span, items_fn each,
-                         void *context, struct error *err)
+struct days_read {
+    struct store *store;
+    enum load_kind kind;
+    struct span span;
+    items_fn each;
+    void *context;
+};
+
+static enum err unpack_day(void *context, void *scratch, const struct unpack_value *value,
+                           void *room, struct error *err)
 {
-    sqlite3_stmt *get = db_statement(store, STATEMENT_LOAD_HOURS, err);
-    if (!get)
-        return ERR_STORE;
-    sqlite3_bind_int(get, 1, (int)kind);
-    sqlite3_bind_int64(get, 2, day_of(span.from));
-    sqlite3_bind_int64(get, 3, day_of(span.to - 1));
-    enum err code = ERR_OK;
-    int rc = SQLITE_DONE;
-    bool more = true;
-    struct load_rows items = {.layout = &load_layouts[kind]};
-    while (!code && more && (rc = sqlite3_step(get)) == SQLITE_ROW) {
-        int64_t day = sqlite3_column_int64(get, 0);
-        items.n = 0;
-        code = load_unpack(store, kind, day, sqlite3_column_int64(get, 1), db_text(get, 2), &items,
-                           err);
-        if (code)
-            break;
-        if (hours_in_day(span, day) != 0xffffff) {
-            take_out(&items, (struct span){TIME_MIN, span.from});
-            take_out(&items, (struct span){span.to, TIME_MAX});
-        }
-        sort_items(store, &items, true);
-        more = items.n == 0 || each(context, items.at, items.n);
+    const struct days_read *days = context;
+    struct load_rows *rows = room;
+    int64_t day = value->keys[0];
+    (void)scratch;
+    rows->layout = &load_layouts[days->kind];
+    rows->n = 0;
+    enum err code =
+        load_unpack(days->store, days->kind, day, value->keys[1], value->packed, rows, err);
+    if (code)
+        return code;
+    if (hours_in_day(days->span, day) != 0xffffff) {
+        take_out(rows, (struct span){TIME_MIN, days->span.from});
+        take_out(rows, (struct span){days->span.to, TIME_MAX});
     }
-    if (!code && more && rc != SQLITE_DONE)
-        code = db_fail(store, rc, "reading hours of hosts or workloads", err);
-    sqlite3_reset(get);
-    free(items.at);
-    return code;
+    sort_items(days->store, rows, true);
+    return ERR_OK;
+}
+
+static bool take_day(void *context, const void *room)
+{
+    const struct days_read *days = context;
+    const struct load_rows *rows = room;
+    return rows->n == 0 || days->each(days->context, rows->at, rows->n);
+}
+
+static void release_day(void *room)
+{
+    free(((struct load_rows *)room)->at);
+}
+
+static void release_nothing(void *scratch)
+{
+    (void)scratch;
+}
+
+static enum err read_all(struct days_read *days, struct error *err)
+{
+    const struct unpacking unpacking = {.store = days->store,
+                                        .rows =
+                                            db_statement(days->store, STATEMENT_LOAD_HOURS, err),
+                                        .keys_n = 2,
+                                        .doing = "reading hours of hosts or workloads",
+                                        .context = days,
+                                        .room_size = sizeof(struct load_rows),
+                                        .unpack = unpack_day,
+                                        .take = take_day,
+                                        .release_room = release_day,
+                                        .release_scratch = release_nothing};
+    if (!unpacking.rows)
+        return ERR_STORE;
+    sqlite3_bind_int(unpacking.rows, 1, (int)days->kind);
+    sqlite3_bind_int64(unpacking.rows, 2, day_of(days->span.from));
+    sqlite3_bind_int64(unpacking.rows, 3, day_of(days->span.to - 1));
+    return unpack_all(&unpacking, err);
 }
 
 static enum err read_kind(struct store *store, enum load_kind kind, struct span span, items_fn each,
@@ -297,7 +331,8 @@ static enum err read_kind(struct store *store, enum load_kind kind, struct span 
     enum err code = store_read_begin(store, err);
     if (code)
         return code;
-    code = read_all(store, kind, span, each, context, err);
+    struct days_read days = {store, kind, span, each, context};
+    code = read_all(&days, err);
     store_read_end(store);
     return code;
 }
