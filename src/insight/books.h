@@ -120,7 +120,8 @@ struct book_node {
     wide_t category_ns[CATEGORY_COUNT]; /* GPU time of rows whose money is mostly of it */
     time_ms taken_until;                /* after this hour nobody held anything; TIME_MIN */
     wide_t gpu_ns;
-    size_t pool; /* index of the first node of its cluster, pool and instance type */
+    size_t pool;           /* index of the first node of its cluster, pool and instance type */
+    size_t cells, cells_n; /* the first one, and how many stand together */
 };
 
 struct books {

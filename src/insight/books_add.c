@@ -126,18 +126,32 @@ _Static_assert(COLUMN_GPU_BUSY - COLUMN_GPU_IDLE == STATE_BUSY - STATE_IDLE &&
                    COLUMN_DRAM_SEEN - COLUMN_SM_SEEN == MEASURE_COUNT - 1,
                "columns lie in the order of what they are of");
 
-/* The category that most of a row's money is of; of several the first. */
-static int main_category(const struct day_series *series, size_t i)
+/* The categories that have money in some row of a series, and the first one. */
+struct categories {
+    enum category items[CATEGORY_COUNT];
+    int n;
+};
+
+static struct categories categories_of(const struct day_series *series)
 {
-    int main = CATEGORY_USED;
+    struct categories of = {.items = {CATEGORY_USED}, .n = 1};
+    for (int c = CATEGORY_USED + 1; c < CATEGORY_COUNT; c++)
+        if (!is_zero(series, (enum row_column)(COLUMN_USED + c)))
+            of.items[of.n++] = (enum category)c;
+    return of;
+}
+
+/* The category that most of a row's money is of; of several the first. */
+static enum category main_category(const struct day_series *series, const struct categories *some,
+                                   size_t i)
+{
+    enum category main = CATEGORY_USED;
     int64_t most = column(series, COLUMN_USED)[i];
-    for (int c = CATEGORY_USED + 1; c < CATEGORY_COUNT; c++) {
-        enum row_column each = (enum row_column)(COLUMN_USED + c);
-        if (is_zero(series, each) && most >= 0)
-            continue;
-        if (column(series, each)[i] > most) {
-            most = column(series, each)[i];
-            main = c;
+    for (int k = 1; k < some->n; k++) {
+        int64_t money = column(series, (enum row_column)(COLUMN_USED + some->items[k]))[i];
+        if (money > most) {
+            most = money;
+            main = some->items[k];
         }
     }
     return main;
@@ -154,14 +168,15 @@ static bool is_taken(const struct day_series *series, size_t i)
 static void add_to_node(struct book_node *node, const struct day_series *series)
 {
     const int64_t *gpu = column(series, COLUMN_GPU), *dens = column(series, COLUMN_SHARE_DEN);
+    const struct categories some = categories_of(series);
     time_ms midnight = series->key.hour - __builtin_ctz(series->hours) * HOUR_MS;
     uint32_t rest = series->hours;
     for (size_t i = 0; i < series->n; i++, rest &= rest - 1) {
         wide_t ns = ns_of(gpu[i], dens[i]);
-        node->category_ns[main_category(series, i)] += ns;
+        node->category_ns[main_category(series, &some, i)] += ns;
         node->gpu_ns += ns;
         time_ms end = midnight + (__builtin_ctz(rest) + 1) * HOUR_MS;
-        if (is_taken(series, i) && end > node->taken_until)
+        if (end > node->taken_until && is_taken(series, i))
             node->taken_until = end;
     }
 }
@@ -279,6 +294,25 @@ void book_sum_join(struct book_sum *sum, const struct book_sum *more)
         sum->measure_seen_ms[m] += more->measure_seen_ms[m];
     }
     sum->energy_mj += more->energy_mj;
+    if (sum->last == 0 || more->first < sum->first)
+        sum->first = more->first;
+    if (more->last >= sum->last) {
+        sum->last = more->last;
+        sum->facts = more->facts;
+        sum->container = more->container;
+    }
+    sum->cost += more->cost;
+    for (int c = 0; c < CATEGORY_COUNT; c++)
+        sum->category[c] += more->category[c];
+    sum->gpu_ns += more->gpu_ns;
+    sum->held_ns += more->held_ns;
+    sum->observed_ns += more->observed_ns;
+    sum->e += more->e;
+    sum->observed_ms += more->observed_ms;
+    sum->flags |= more->flags;
+    sum->shared |= more->shared;
+    if (more->worked_until > sum->worked_until)
+        sum->worked_until = more->worked_until;
 }
 
 void book_sum_add_cell(struct book_sum *sum, const struct book_cell *cell)

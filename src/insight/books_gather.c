@@ -6,12 +6,16 @@
 
 #include "fleet/catalogue.h"
 
-void book_part_init(struct book_part *part, const struct books *whole)
+void book_part_begin(struct book_part *part, const struct books *whole)
 {
-    *part = (struct book_part){0};
-    part->books.names = whole->names;
-    part->books.thresholds = whole->thresholds;
-    part->books.window = (struct span){TIME_MAX, TIME_MIN};
+    struct books *books = &part->books;
+    books->names = whole->names;
+    books->thresholds = whole->thresholds;
+    books->window = (struct span){TIME_MAX, TIME_MIN};
+    books->nodes_n = books->workloads_n = books->cells_n = 0;
+    idmap_clear(&part->nodes);
+    idmap_clear(&part->workloads);
+    idmap_clear(&part->cells);
 }
 
 void book_part_release(struct book_part *part)
@@ -19,7 +23,6 @@ void book_part_release(struct book_part *part)
     free(part->books.cells);
     free(part->books.workloads);
     free(part->books.nodes);
-    free(part->books.wishes);
     idmap_release(&part->nodes);
     idmap_release(&part->workloads);
     idmap_release(&part->cells);
@@ -35,7 +38,8 @@ static size_t node_index(struct book_part *part, name_t cluster, name_t name)
 {
     struct books *books = &part->books;
     bool fresh;
-    struct book_node node = {.cluster = cluster, .node = name, .taken_until = TIME_MIN};
+    struct book_node node = {
+        .cluster = cluster, .node = name, .taken_until = TIME_MIN, .cells = books->cells_n};
     uint32_t at = idmap_add(&part->nodes, IDKEY(cluster, name), (uint32_t)books->nodes_n, &fresh);
     if (fresh)
         mem_push(books->nodes, books->nodes_n, books->nodes_room, node);
@@ -55,6 +59,7 @@ size_t book_workload_index(struct books *books, struct idmap *map, name_t cluste
         of->cluster = cluster;
         of->namespace = namespace;
         of->workload = workload;
+        of->sum.worked_until = TIME_MIN;
     }
     return at;
 }
@@ -98,6 +103,7 @@ static void add_new_cell(struct book_part *part, const struct day_series *series
     cell->useless_since = TIME_MAX;
     cell->floor_mw = remembered_floor(part, series->facts.model);
     cell->node_index = node;
+    books->nodes[node].cells_n++;
     cell->workload = workload;
 }
 
@@ -302,4 +308,12 @@ void book_part_add(struct book_part *part, const struct node_day *day)
     add_series(part, day);
     add_hours(part, day);
     count_pods(part, day);
+}
+
+void book_part_add_up(struct book_part *part)
+{
+    struct books *books = &part->books;
+    for (size_t c = 0; c < books->cells_n; c++)
+        if (books->cells[c].workload != SIZE_MAX)
+            book_sum_add_cell(&books->workloads[books->cells[c].workload].sum, &books->cells[c]);
 }

@@ -29,11 +29,14 @@ struct book_part {
     uint32_t *pod_slots; /* pod + 1; 0 free */
     size_t pod_mask;
 };
-void book_part_init(struct book_part *part, const struct books *whole);
+/* New, or emptied of another chunk's nodes: the room stays. */
+void book_part_begin(struct book_part *part, const struct books *whole);
 void book_part_release(struct book_part *part);
 
-/* A node's day; days of a node come in their order. O(rows) */
+/* A node's day; days of a node come one after the other, in their order. O(rows) */
 void book_part_add(struct book_part *part, const struct node_day *day);
+/* When all days are added: what the cells of each workload add up to. O(cells) */
+void book_part_add_up(struct book_part *part);
 
 /* A workload of the books by name, put there where it is new: its index. */
 size_t book_workload_index(struct books *books, struct idmap *map, name_t cluster, name_t namespace,
@@ -46,9 +49,9 @@ void book_add_series(struct book_cell *cell, struct book_node *node, struct book
 /* What hours one after the other tell of a cell: row i of the series; rows come in order. */
 void book_add_hour(const struct books *books, struct book_cell *cell,
                    const struct day_series *series, size_t i, time_ms hour);
-/* A part's sums of a workload, those that cells have not. */
-void book_sum_join(struct book_sum *sum, const struct book_sum *more);
-/* The rest of a workload's sum, from a cell of it. */
+/* The rest of a workload's sum, from a cell of it; cells come in their order. */
 void book_sum_add_cell(struct book_sum *sum, const struct book_cell *cell);
+/* The whole sum of a workload in a later part. */
+void book_sum_join(struct book_sum *sum, const struct book_sum *more);
 
 #endif

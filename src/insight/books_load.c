@@ -1,12 +1,9 @@
 #include "insight/books_load.h"
 
-#include <stdlib.h>
-
-#include "util/idmap.h"
-
 struct reading {
     struct books *books;
-    struct idmap nodes, workloads, namespaces;
+    const struct idmap *workloads;
+    struct idmap nodes, namespaces;
 };
 
 static int64_t most(int64_t a, int64_t b)
@@ -56,7 +53,7 @@ static bool take_workloads(void *context, const struct workload_hour *hours, siz
     for (size_t i = 0; i < n; i++) {
         const struct workload_hour *hour = &hours[i];
         uint32_t at =
-            idmap_get(&reading->workloads, IDKEY(hour->cluster, hour->namespace, hour->workload));
+            idmap_get(reading->workloads, IDKEY(hour->cluster, hour->namespace, hour->workload));
         if (at == IDMAP_NONE)
             continue;
         struct book_load *load = &reading->books->workloads[at].load;
@@ -131,15 +128,13 @@ static void index_rows(struct reading *reading)
                                       .requests = -1,
                                       .tokens = -1,
                                       .served_until = TIME_MIN};
-        idmap_set(&reading->workloads, IDKEY(of->cluster, of->namespace, of->workload),
-                  (uint32_t)i);
     }
 }
 
-enum err books_read_loads(struct books *books, struct store *store, struct span window,
-                          struct error *err)
+enum err books_read_loads(struct books *books, const struct idmap *workloads, struct store *store,
+                          struct span window, struct error *err)
 {
-    struct reading reading = {.books = books};
+    struct reading reading = {.books = books, .workloads = workloads};
     index_rows(&reading);
     enum err code = query_machine_hours(store, window, take_machines, &reading, err);
     if (!code)
@@ -147,7 +142,6 @@ enum err books_read_loads(struct books *books, struct store *store, struct span 
     if (!code)
         code = query_namespace_hours(store, window, take_namespaces, &reading, err);
     idmap_release(&reading.nodes);
-    idmap_release(&reading.workloads);
     idmap_release(&reading.namespaces);
     return code;
 }

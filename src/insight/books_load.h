@@ -4,10 +4,11 @@
 #define GPUTALLY_INSIGHT_BOOKS_LOAD_H
 
 #include "insight/books.h"
+#include "util/idmap.h"
 
 /* Fill the hosts of the nodes and the loads of the workloads that the rows told of, and add the
- * namespaces. O(hours) */
-enum err books_read_loads(struct books *books, struct store *store, struct span window,
-                          struct error *err);
+ * namespaces. workloads: their indexes by cluster, namespace and name. O(hours) */
+enum err books_read_loads(struct books *books, const struct idmap *workloads, struct store *store,
+                          struct span window, struct error *err);
 
 #endif

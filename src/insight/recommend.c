@@ -30,8 +30,9 @@ static int by_saving(const void *a, const void *b)
 
 /* What nobody claims yet, of the cost a month: of each cell, and of each GPU. A GPU's cells can be
  * one after the other, each at its own pace: together they cannot save more than the GPU costs. */
+#define NOT_ASKED INT64_MIN
 struct join {
-    money_t *left;      /* [cell] */
+    money_t *left;      /* [cell], or NOT_ASKED */
     size_t *keeper;     /* [cell]: the first finding that claimed it, + 1 */
     uint32_t *gpu;      /* [cell]: which GPU */
     money_t *gpu_left;  /* [gpu] */
@@ -57,7 +58,7 @@ static void join_begin(const struct books *books, struct join *join)
         join->gpu[c] = gpu;
         first[gpu] = fresh || cell->first < first[gpu] ? cell->first : first[gpu];
         join->gpu_left[gpu] += cell->cost;
-        join->left[c] = books_month(books, cell->first, cell->cost);
+        join->left[c] = NOT_ASKED;
     }
     for (size_t g = 0; g < gpus; g++)
         join->gpu_left[g] = books_month(books, first[g], join->gpu_left[g]);
@@ -80,8 +81,11 @@ static money_t least(money_t a, money_t b)
 }
 
 /* Take what is there of an amount. */
-static money_t take(struct join *join, size_t cell, money_t amount)
+static money_t take(struct join *join, const struct books *books, size_t cell, money_t amount)
 {
+    const struct book_cell *of = &books->cells[cell];
+    if (join->left[cell] == NOT_ASKED)
+        join->left[cell] = books_month(books, of->first, of->cost);
     money_t *gpu_left = &join->gpu_left[join->gpu[cell]];
     money_t taken = least(amount, least(join->left[cell], *gpu_left));
     join->left[cell] -= taken;
@@ -107,8 +111,8 @@ static void serve(struct findings *findings, size_t index, struct join *join)
             reserved += claim->month;
             continue;
         }
-        claim->saved = take(join, cell, claim->month);
-        take(join, cell, claim->kept);
+        claim->saved = take(join, books, cell, claim->month);
+        take(join, books, cell, claim->kept);
         finding->saving += claim->saved;
         lost += claim->month - claim->saved;
         if (claim->saved < claim->month && (*keeper || *gpu_keeper))

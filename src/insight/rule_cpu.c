@@ -63,11 +63,8 @@ static void claim(const struct books *books, struct finding *finding, size_t ind
                   const struct instead *instead)
 {
     const struct book_node *node = &books->nodes[index];
-    for (size_t c = 0; c < books->cells_n; c++) {
-        const struct book_cell *cell = &books->cells[c];
-        if (cell->node_index != index || !node->price)
-            continue;
-        money_t month = books_month(books, node->first, cell->cost);
+    for (size_t c = node->cells; c < node->cells + node->cells_n && node->price; c++) {
+        money_t month = books_month(books, node->first, books->cells[c].cost);
         money_t saved = (money_t)((wide_t)month * instead->saving / node->price);
         finding_claim_kept(finding, c, saved, month - saved);
     }

@@ -152,6 +152,9 @@ static void take_offer(void *context, const struct price_offer *offer)
 static bool is_looked_at(const struct books *books, const struct book_workload *of)
 {
     const struct book_sum *sum = &of->sum;
+    if (!books_is_now(books, sum->last) || sum->shared || sum->cost <= 0 ||
+        !book_is_judged(books, sum, THRESHOLD_SMALLER_GPU_HELD, limits.observed))
+        return false;
     const struct gpu_model *gpu = catalogue_gpu(names_text(books->names, of->model));
     int64_t total = sum->mem_total_bytes ? sum->mem_total_bytes : gpu ? gpu->memory_bytes : 0;
     int64_t oversized = books_threshold(books, THRESHOLD_SMALLER_GPU_MEMORY);
@@ -159,9 +162,7 @@ static bool is_looked_at(const struct books *books, const struct book_workload *
         of->type == WORKLOAD_INFERENCE &&
         ratio_reached(sum->mem_max_bytes, total, books_threshold(books, limits.preallocated));
     bool large = (wide_t)sum->mem_max_bytes * NANO < (wide_t)total * oversized;
-    return books_is_now(books, sum->last) && !sum->shared && sum->cost > 0 &&
-           book_is_judged(books, sum, THRESHOLD_SMALLER_GPU_HELD, limits.observed) &&
-           (taken || large || !total);
+    return taken || large || !total;
 }
 
 /* Is something else said of it that goes before its size? */

@@ -9,13 +9,13 @@ static wide_t ns_at(const struct books *books, enum threshold_id id)
     return (wide_t)books_threshold(books, id) * 1000000;
 }
 
-static void claim_category(const struct books *books, struct finding *finding, size_t node,
+static void claim_category(const struct books *books, struct finding *finding, size_t index,
                            enum category category)
 {
-    for (size_t c = 0; c < books->cells_n; c++) {
+    const struct book_node *node = &books->nodes[index];
+    for (size_t c = node->cells; c < node->cells + node->cells_n; c++) {
         const struct book_cell *cell = &books->cells[c];
-        if (cell->node_index == node)
-            finding_claim(finding, c, books_month(books, cell->first, cell->category[category]));
+        finding_claim(finding, c, books_month(books, cell->first, cell->category[category]));
     }
 }
 
@@ -244,6 +244,16 @@ static void say_who_waits(const struct books *books, struct findings *findings,
                          "nobody");
 }
 
+/* The part of what is stranded on a node that whole nodes of the pool have: part / ns. */
+static void claim_stranded(const struct books *books, struct finding *finding,
+                           const struct book_node *node, time_ms first, wide_t part, wide_t ns)
+{
+    for (size_t c = node->cells; c < node->cells + node->cells_n; c++) {
+        money_t month = books_month(books, first, books->cells[c].category[CATEGORY_STRANDED]);
+        finding_claim(finding, c, (money_t)(month * part / ns));
+    }
+}
+
 void rule_node_stranded(const struct books *books, struct findings *findings)
 {
     for (size_t i = 0; i < books->nodes_n; i++) {
@@ -276,13 +286,10 @@ void rule_node_stranded(const struct books *books, struct findings *findings)
                          STR_ARG(finding_money(findings, pool.price)));
         if (pool.facts.capacity == CAPACITY_RESERVED || !freed)
             continue;
-        for (size_t c = 0; c < books->cells_n; c++) {
-            const struct book_cell *cell = &books->cells[c];
-            if (!book_same_pool(&books->nodes[cell->node_index], &pool))
-                continue;
-            money_t month = books_month(books, pool.first, cell->category[CATEGORY_STRANDED]);
-            finding_claim(finding, c, (money_t)((wide_t)month * freed * node_ns / ns));
-        }
+        for (size_t n = 0; n < books->nodes_n; n++)
+            if (book_same_pool(&books->nodes[n], &pool))
+                claim_stranded(books, finding, &books->nodes[n], pool.first,
+                               (wide_t)freed * node_ns, ns);
     }
 }
 

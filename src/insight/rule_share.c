@@ -35,12 +35,11 @@ struct plan {
     size_t from, replicas, shared, needed; /* sharers[from..]: pods, and GPUs for them */
 };
 
-static bool is_looked_at(const struct books *books, const struct book_workload *of,
-                         const struct gpu_model *gpu)
+static bool is_looked_at(const struct books *books, const struct book_workload *of)
 {
     const struct book_sum *sum = &of->sum;
-    return !(gpu && gpu->mig_slices) && of->type != WORKLOAD_TRAINING && of->gpus_a_pod == 1 &&
-           books_is_now(books, sum->last) && !sum->shared && sum->cost > 0 &&
+    return of->type != WORKLOAD_TRAINING && of->gpus_a_pod == 1 && books_is_now(books, sum->last) &&
+           !sum->shared && sum->cost > 0 &&
            book_is_judged(books, sum, THRESHOLD_TIME_SLICING_HELD, limits.observed) &&
            sum->u < (wide_t)sum->observed_ms * books_threshold(books, THRESHOLD_TIME_SLICING_USE);
 }
@@ -87,8 +86,10 @@ static struct sharer *sharers(const struct books *books, struct findings *findin
     *ret_n = 0;
     for (size_t i = 0; i < books->workloads_n; i++) {
         const struct book_workload *of = &books->workloads[i];
+        if (!is_looked_at(books, of))
+            continue;
         const struct gpu_model *gpu = catalogue_gpu(names_text(books->names, of->model));
-        if (!is_looked_at(books, of, gpu))
+        if (gpu && gpu->mig_slices)
             continue;
         struct sharer each = {.of = of, .gpu = gpu};
         const char *why = why_not(books, findings, of, gpu, &each.need);

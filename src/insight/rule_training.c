@@ -149,8 +149,10 @@ void rule_training_use(const struct books *books, struct findings *findings)
 {
     for (size_t i = 0; i < books->workloads_n; i++) {
         const struct book_workload *of = &books->workloads[i];
+        if (!is_low(books, of))
+            continue;
         struct str subject = finding_workload(findings, of);
-        if (!is_low(books, of) || finding_exists(findings, RULE_IDLE_WORKLOAD, subject) ||
+        if (finding_exists(findings, RULE_IDLE_WORKLOAD, subject) ||
             finding_works_on_cpu(findings, of))
             continue;
         struct finding *finding =

@@ -67,6 +67,13 @@ void idmap_set(struct idmap *map, struct idkey key, uint32_t value)
     slot_of(map, key)->value = value;
 }
 
+void idmap_clear(struct idmap *map)
+{
+    if (map->count)
+        memset(map->slots, 0xff, ((size_t)map->mask + 1) * sizeof *map->slots);
+    map->count = 0;
+}
+
 void idmap_release(struct idmap *map)
 {
     free(map->slots);

@@ -23,6 +23,7 @@ uint32_t idmap_get(const struct idmap *map, struct idkey key); /* IDMAP_NONE: no
 /* The value that is there, else put `value` and give it; *ret_new (may be NULL) says which. */
 uint32_t idmap_add(struct idmap *map, struct idkey key, uint32_t value, bool *ret_new);
 void idmap_set(struct idmap *map, struct idkey key, uint32_t value);
+void idmap_clear(struct idmap *map); /* keeps its room */
 void idmap_release(struct idmap *map);
 
 #endif
