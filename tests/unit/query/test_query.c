@@ -3,7 +3,7 @@
 
 #include "../../lib/random_rows.h"
 #include "../../lib/unit.h"
-#include "query/query.h"
+#include "query/keys.h"
 #include "query/window.h"
 #include "store/internal.h"
 
@@ -599,6 +599,44 @@ static void any_query_equals_a_loop_over_rows(void **state)
     }
 }
 
+/* Of a series with rows at 22, 23 and 1 o'clock: by the hour only where a filter is on it. */
+static void filters_are_told_by_the_hours_of_a_series(void **state)
+{
+    (void)state;
+    const struct {
+        struct query_filter filters[2];
+        size_t n;
+        uint32_t hours;
+    } cases[] = {
+        {{{KEY_NODE, false, STR("x")}}, 0, 1u << 1 | 3u << 22},
+        {{{KEY_NODE, false, STR("n")}}, 1, 1u << 1 | 3u << 22},
+        {{{KEY_NODE, false, STR("m")}}, 1, 0},
+        {{{KEY_HOUR, false, STR("*T2*")}}, 1, 3u << 22},
+        {{{KEY_HOUR, true, STR("*T22*")}}, 1, 1u << 1 | 1u << 23},
+        {{{KEY_DAY, false, STR("2026-12-01")}}, 1, 1u << 23}, /* in Berlin, an hour ahead */
+        {{{KEY_DAY, false, STR("2026-11-30")}, {KEY_TEAM, false, STR("t")}}, 2, 1u << 1 | 1u << 22},
+        {{{KEY_DAY, false, STR("2026-11-30")}, {KEY_TEAM, true, STR("t")}}, 2, 0},
+        {{{KEY_CATEGORY, false, STR("used")}}, 1, 1u << 1 | 3u << 22}, /* of parts of rows */
+    };
+    struct names *names = names_new();
+    struct day_series series = {.key = {.hour = H0 + HOUR_MS, .node = names_put(names, STR("n"))},
+                                .facts = {.owner = names_put(names, STR("t"))},
+                                .hours = 1u << 1 | 3u << 22,
+                                .n = 3};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct query query = {.filters_n = cases[i].n, .tz = "Europe/Berlin"};
+        struct keys keys;
+        struct filters filters;
+        memcpy(query.filters, cases[i].filters, sizeof cases[i].filters);
+        must(keys_init(&keys, names, query.tz, &failure));
+        filters_init(&filters, &query, &keys);
+        assert_int_equal(filters_pass_hours(&filters, &series), cases[i].hours);
+        filters_release(&filters);
+        keys_release(&keys);
+    }
+    names_free(names);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -608,6 +646,7 @@ int main(void)
         cmocka_unit_test(groups_sort_by_figures_and_by_name),
         cmocka_unit_test(a_condition_may_have_any_shape),
         cmocka_unit_test(wrong_keys_and_filters_name_what_was_meant),
+        cmocka_unit_test(filters_are_told_by_the_hours_of_a_series),
         cmocka_unit_test(any_query_equals_a_loop_over_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
