@@ -118,6 +118,15 @@ static bool wants_node(void *context, name_t cluster, name_t node)
            filters_pass_key(&run->filters, KEY_NODE, &facets);
 }
 
+/* Rows that no filter passes need not be added up, beyond their cost. */
+static bool wants_series(void *context, const struct row_key *key, const struct row_facts *facts)
+{
+    struct run *run = context;
+    struct facets facets = {key, facts, -1};
+    return filters_pass(&run->filters, FILTERS_OF_NODES, &facets) &&
+           filters_pass(&run->filters, FILTERS_OF_ROWS, &facets);
+}
+
 static enum scan_detail detail_of_key(const struct run *run, enum key key)
 {
     switch (key) {
@@ -254,6 +263,8 @@ static enum err run_scan(struct store *store, const struct query *queries, size_
     }
     if (run.filters.on[KEY_NODE] || run.filters.on[KEY_CLUSTER])
         scan.wants_node = wants_node;
+    if (queries->filters_n && !run.filters.on[KEY_DAY] && !run.filters.on[KEY_HOUR])
+        scan.wants_series = wants_series;
     if (!code)
         code = store_scan(store, &scan, &run.found.recorded, err);
     if (!code)

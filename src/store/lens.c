@@ -161,4 +161,5 @@ void lens_scan(const struct store_lens *lens, const struct scan *scan, struct le
     through->node = no_node;
     through->note = no_note;
     through->wants_node = scan->wants_node ? wants_through : NULL;
+    through->wants_series = NULL;
 }

@@ -22,6 +22,28 @@ struct said {
     struct place place;
 };
 
+/* A series of which only the cost is asked for. */
+static void hand_over_cost(const struct scan *scan, const struct block *block, size_t s,
+                           uint32_t hours)
+{
+    const struct series *series = &block->series[s];
+    struct row_key key = series->key;
+    struct figures figures = {0};
+    size_t from, to;
+    block_rows_of(block, s, hours, &from, &to);
+    if (from == to)
+        return;
+    key.hour = block->day * DAY_MS + block->hours[from] * HOUR_MS;
+    for (size_t i = from; i < to; i++)
+        sum_add(&figures.cost, block->columns[COLUMN_COST][i]);
+    scan->part(scan->context, &(struct scan_part){&key, &series->facts, &figures});
+}
+
+static bool is_wanted(const struct scan *scan, const struct series *series)
+{
+    return !scan->wants_series || scan->wants_series(scan->context, &series->key, &series->facts);
+}
+
 /* Kept in `ret`, or handed over at once where that is NULL. */
 static void parts_of_series(const struct scan *scan, const struct block *block, size_t s,
                             uint32_t hours, struct said *ret)
@@ -105,7 +127,10 @@ static enum err hear_block(void *context, void *scratch, const struct unpack_val
     enum err code = block_open(of->store, block, of->day.day, said->place.cluster, said->place.node,
                                value->packed, names[texts], err);
     for (size_t s = 0; s < block->series_n && !code; s++)
-        parts_of_series(scan, block, s, of->day.hours, places->in_turn ? NULL : said);
+        if (places->in_turn && !is_wanted(scan, &block->series[s]))
+            hand_over_cost(scan, block, s, of->day.hours);
+        else
+            parts_of_series(scan, block, s, of->day.hours, places->in_turn ? NULL : said);
     if (!code && places->nodes)
         rollup_add_nodes(&said->nodes, block, id, of->day.hours);
     return code;

@@ -55,6 +55,9 @@ struct scan {
     void (*note)(void *context, const struct note *note);
     /* May be NULL: all. False: nothing of this node is wanted (its scan_node may come). */
     bool (*wants_node)(void *context, name_t cluster, name_t node);
+    /* May be NULL: all. False: of rows of this key (but for its hour) and these facts the cost is
+     * enough. */
+    bool (*wants_series)(void *context, const struct row_key *key, const struct row_facts *facts);
 };
 /* *ret_recorded: first and past-last hour of the window that the store has; empty: none. One state
  * of the database is seen throughout. */
