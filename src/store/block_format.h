@@ -1,5 +1,5 @@
-/* What block.c and block_pack.c must agree on: the columns of series and node-hours, in the order
- * in which they are packed. Private to these two. */
+/* What block.c, block_series.c and block_pack.c must agree on: the columns of series and
+ * node-hours, in the order in which they are packed. Private to these three. */
 #ifndef GPUTALLY_STORE_BLOCK_FORMAT_H
 #define GPUTALLY_STORE_BLOCK_FORMAT_H
 
@@ -15,6 +15,12 @@
 /* Of the bytes after it: SQLite keeps no checksums, and a byte that changes how a row's cost is
  * split still adds up. */
 void block_check(struct str bytes, char ret[BLOCK_CHECK_BYTES]);
+
+/* block_series.c. Each takes its part off the front of `in`; false where it is damaged. */
+bool block_read_series(struct store *store, struct block *block, enum block_names names,
+                       struct str *in); /* block->strings are there */
+bool block_skip_series(struct block *block, struct str *in);
+bool block_read_node_hours(const struct store *store, struct block *block, struct str *in);
 
 enum series_column {
     SERIES_DEVICE,
