@@ -7,7 +7,10 @@
  * thread more looks after deadlines. */
 #include "serve/http_impl.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -192,6 +195,24 @@ static void wait_for_answers(struct http_server *server, int64_t deadline_ms)
         usleep(LOOK_EVERY_US);
 }
 
+/* Who connects from now on is refused. A listener that nobody knows takes the place of ours, which
+ * the kernel then closes and forgets. MHD_quiesce_daemon is for this, but its loops and the thread
+ * that calls it both take the listener out of a loop's epoll, without a lock, and who comes second
+ * aborts the process. */
+static void stop_listening(struct http_server *server)
+{
+    const union MHD_DaemonInfo *info =
+        MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_LISTEN_FD);
+    struct sockaddr_un nowhere = {.sun_family = AF_UNIX}; /* the kernel finds it a name */
+    int silent = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (info && silent >= 0 &&
+        bind(silent, (const struct sockaddr *)&nowhere, sizeof nowhere.sun_family) == 0 &&
+        listen(silent, 0) == 0)
+        dup3(silent, info->listen_fd, O_CLOEXEC);
+    if (silent >= 0)
+        close(silent);
+}
+
 /* No new connections, then the streams and the work end, and only then the daemon, which must have
  * no suspended connection left. */
 void http_server_stop(struct http_server *server, int64_t grace_ms)
@@ -200,9 +221,7 @@ void http_server_stop(struct http_server *server, int64_t grace_ms)
         return;
     int64_t deadline_ms = http_now_us() / 1000 + grace_ms;
     if (server->daemon) {
-        MHD_socket listening = MHD_quiesce_daemon(server->daemon);
-        if (listening != MHD_INVALID_SOCKET)
-            close(listening);
+        stop_listening(server);
         wait_for_requests(server, deadline_ms);
     }
     pool_stop(server, deadline_ms);
