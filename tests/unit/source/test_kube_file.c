@@ -154,7 +154,7 @@ static void a_second_slice_gets_the_same_objects_and_no_note_twice(void **state)
 
 static void put_again(struct fixture *f, int i, const char *text)
 {
-    char path[64];
+    char path[TEMPORARY_MAX + 32];
     snprintf(path, sizeof path, "%s/new", f->folder);
     FILE *file = fopen(path, "wb");
     assert_non_null(file);
