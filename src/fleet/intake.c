@@ -217,14 +217,13 @@ static size_t sorted_labels(const struct label *labels, size_t n, struct label *
     return kept;
 }
 
-/* Hash of the labels, but for the metric's name where `without_name`. 64 bits with a random seed:
- * two series that meet in all of them would be taken for one, which is not going to happen. */
-static uint64_t hash_labels(const struct intake *intake, const struct label *labels, size_t n,
-                            bool without_name)
+/* Hash of the labels but for the metric's name. 64 bits with a random seed: two series that meet in
+ * all of them would be taken for one, which is not going to happen. */
+static uint64_t hash_labels(const struct intake *intake, const struct label *labels, size_t n)
 {
     uint64_t hash = intake->seed;
     for (size_t i = 0; i < n; i++) {
-        if (without_name && str_eq(labels[i].name, STR("__name__")))
+        if (str_eq(labels[i].name, STR("__name__")))
             continue;
         hash = XXH3_64bits_withSeed(labels[i].name.p, labels[i].name.n, hash + labels[i].name.n);
         hash = XXH3_64bits_withSeed(labels[i].value.p, labels[i].value.n, hash);
@@ -268,10 +267,10 @@ static void grow_table(uint32_t **table, uint32_t *mask, size_t n, const uint64_
     *mask = wide;
 }
 
-/* The strip of these labels, made where it is not there. Lock held. */
-static struct strip *strip_of(struct intake *intake, const struct label *labels, size_t n)
+/* The strip of these labels, made where it is not there; their hash. Lock held. */
+static struct strip *strip_of(struct intake *intake, const struct label *labels, size_t n,
+                              uint64_t hash)
 {
-    uint64_t hash = hash_labels(intake, labels, n, true);
     uint32_t at = (uint32_t)hash & intake->strip_mask;
     for (; intake->strip_table[at]; at = (at + 1) & intake->strip_mask)
         if (intake->strip_hash[intake->strip_table[at] - 1] == hash)
@@ -360,7 +359,7 @@ static struct meter *meter_of(struct intake *intake, const struct load_name *nam
         if (!str_eq(labels[i].name, STR("__name__")) &&
             (name->own ? !is_own(name->own, labels[i].name) : is_of_target(labels[i].name)))
             target[kept++] = labels[i];
-    uint64_t hash = hash_labels(intake, target, kept, true);
+    uint64_t hash = hash_labels(intake, target, kept);
     bool fresh;
     uint32_t at =
         idmap_add(&intake->meter_of, meter_key(name, hash), (uint32_t)intake->meters_n, &fresh);
@@ -400,7 +399,9 @@ static series_id name_series(struct intake *intake, const struct label *labels, 
                              const struct meaning *meaning)
 {
     const struct signal_name *signal = meaning->signal;
-    uint64_t hash = hash_labels(intake, labels, n, false);
+    struct str metric = labels_get(labels, n, STR("__name__"));
+    uint64_t of_strip = hash_labels(intake, labels, n);
+    uint64_t hash = XXH3_64bits_withSeed(metric.p, metric.n, of_strip + metric.n);
     uint32_t at = (uint32_t)hash & intake->table_mask;
     for (; intake->table[at]; at = (at + 1) & intake->table_mask)
         if (intake->series[intake->table[at] - 1].hash == hash)
@@ -411,7 +412,7 @@ static series_id name_series(struct intake *intake, const struct label *labels, 
     }
     struct series series = {.hash = hash};
     if (signal) {
-        series.strip = strip_of(intake, labels, n);
+        series.strip = strip_of(intake, labels, n, of_strip);
         series.signal = signal->signal;
         series.unit = signal->unit;
         series.strip->family = signal->exporter;

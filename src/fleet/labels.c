@@ -1,5 +1,9 @@
 #include "fleet/labels.h"
 
+#include <pthread.h>
+
+#include "util/error.h"
+
 #define SPELLINGS_MAX 6
 
 static const char *const gpu_label_spellings[GPU_LABEL_COUNT][SPELLINGS_MAX] = {
@@ -8,19 +12,72 @@ static const char *const gpu_label_spellings[GPU_LABEL_COUNT][SPELLINGS_MAX] = {
 #undef X
 };
 
+/* The spellings by a hash of the name, so that a label is looked up once: most are none. */
+#define INDEX_SIZE 256u
+#define INDEX_FULL 86u /* a third */
+
+static struct spelling {
+    struct str name; /* p NULL: a free place */
+    enum gpu_label role;
+    int rank; /* the first spelling of a role is 0 */
+} spelling_index[INDEX_SIZE];
+static pthread_once_t spelling_once = PTHREAD_ONCE_INIT;
+
+static uint32_t spelling_hash(struct str name)
+{
+    unsigned char first = (unsigned char)name.p[0], last = (unsigned char)name.p[name.n - 1];
+    return ((uint32_t)name.n * 37 + first * 11u + last * 5u) % INDEX_SIZE;
+}
+
+static void index_spellings(void)
+{
+    uint32_t n = 0;
+    for (int role = 0; role < GPU_LABEL_COUNT; role++)
+        for (int k = 0; k < SPELLINGS_MAX && gpu_label_spellings[role][k]; k++) {
+            struct str name = str_of(gpu_label_spellings[role][k]);
+            uint32_t at = spelling_hash(name);
+            while (spelling_index[at].name.p)
+                at = (at + 1) % INDEX_SIZE;
+            spelling_index[at] = (struct spelling){name, (enum gpu_label)role, k};
+            invariant(++n <= INDEX_FULL);
+        }
+}
+
+static const struct spelling *spelling_of(struct str name)
+{
+    if (name.n == 0)
+        return NULL;
+    uint32_t at = spelling_hash(name);
+    for (; spelling_index[at].name.p; at = (at + 1) % INDEX_SIZE)
+        if (str_eq(spelling_index[at].name, name))
+            return &spelling_index[at];
+    return NULL;
+}
+
+void gpu_labels_find(const struct label *labels, size_t n, struct str value[GPU_LABEL_COUNT])
+{
+    int rank[GPU_LABEL_COUNT];
+    pthread_once(&spelling_once, index_spellings);
+    for (int role = 0; role < GPU_LABEL_COUNT; role++) {
+        value[role] = STR_NONE;
+        rank[role] = SPELLINGS_MAX;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct spelling *spelling = spelling_of(labels[i].name);
+        if (!spelling || labels[i].value.n == 0 || spelling->rank >= rank[spelling->role])
+            continue;
+        value[spelling->role] = labels[i].value;
+        rank[spelling->role] = spelling->rank;
+    }
+}
+
 void gpu_labels_read(const struct label *labels, size_t n, struct names *names,
                      name_t value[GPU_LABEL_COUNT])
 {
-    for (int role = 0; role < GPU_LABEL_COUNT; role++) {
-        value[role] = NAME_NONE;
-        for (int k = 0; k < SPELLINGS_MAX && gpu_label_spellings[role][k]; k++) {
-            struct str found = labels_get(labels, n, str_of(gpu_label_spellings[role][k]));
-            if (found.n) {
-                value[role] = names_put(names, found);
-                break;
-            }
-        }
-    }
+    struct str found[GPU_LABEL_COUNT];
+    gpu_labels_find(labels, n, found);
+    for (int role = 0; role < GPU_LABEL_COUNT; role++)
+        value[role] = found[role].n ? names_put(names, found[role]) : NAME_NONE;
 }
 
 static char plain(char c)

@@ -35,7 +35,10 @@ enum gpu_label {
         GPU_LABEL_COUNT
 };
 
-/* Fill value[GPU_LABEL_COUNT] (NAME_NONE: not there) from a series' labels. */
+/* The values of a series' labels by what they mean, views of them; empty: not there. O(n). Any
+ * thread. */
+void gpu_labels_find(const struct label *labels, size_t n, struct str value[GPU_LABEL_COUNT]);
+/* The same as names (NAME_NONE: not there). */
 void gpu_labels_read(const struct label *labels, size_t n, struct names *names,
                      name_t value[GPU_LABEL_COUNT]);
 

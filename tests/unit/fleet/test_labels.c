@@ -49,6 +49,28 @@ static void the_first_spelling_that_says_something_wins(void **state)
     names_free(names);
 }
 
+static void every_spelling_of_the_table_leads_to_its_role_alone(void **state)
+{
+    (void)state;
+#define ROOM 6
+    static const char *const spellings[GPU_LABEL_COUNT][ROOM] = {
+#define X(name, ...) [GPU_LABEL_##name] = {__VA_ARGS__},
+        GPU_LABEL_TABLE(X)
+#undef X
+    };
+    for (int of = 0; of < GPU_LABEL_COUNT; of++)
+        for (int k = 0; k < ROOM && spellings[of][k]; k++) {
+            struct label labels[] = {{STR("xpod"), STR("no")},
+                                     {str_of(spellings[of][k]), STR("yes")},
+                                     {STR("pod_"), STR("no")},
+                                     {STR_NONE, STR("no")}};
+            struct str value[GPU_LABEL_COUNT];
+            gpu_labels_find(labels, 4, value);
+            for (int other = 0; other < GPU_LABEL_COUNT; other++)
+                assert_true(str_eq(value[other], other == of ? STR("yes") : STR_NONE));
+        }
+}
+
 static void node_labels_are_read_in_both_spellings(void **state)
 {
     (void)state;
@@ -111,6 +133,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_exporter_s_spelling_is_known),
         cmocka_unit_test(the_first_spelling_that_says_something_wins),
+        cmocka_unit_test(every_spelling_of_the_table_leads_to_its_role_alone),
         cmocka_unit_test(node_labels_are_read_in_both_spellings),
         cmocka_unit_test(spot_is_told_by_each_cloud_s_label_in_any_case),
         cmocka_unit_test(replicas_that_are_no_count_are_not_known),
