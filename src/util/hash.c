@@ -13,6 +13,8 @@ uint64_t hash_bytes_plain(struct str bytes, const unsigned char secret[HASH_SECR
 uint64_t hash_bytes(struct str bytes, const unsigned char secret[HASH_SECRET_BYTES])
 {
 #if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f"))
+        return hash_bytes_avx512(bytes, secret);
     if (__builtin_cpu_supports("avx2"))
         return hash_bytes_avx2(bytes, secret);
 #endif

@@ -16,5 +16,6 @@ uint64_t hash_bytes(struct str bytes, const unsigned char secret[HASH_SECRET_BYT
 /* The same in one way only, for hash_bytes to choose from and for its test. */
 uint64_t hash_bytes_plain(struct str bytes, const unsigned char secret[HASH_SECRET_BYTES]);
 uint64_t hash_bytes_avx2(struct str bytes, const unsigned char secret[HASH_SECRET_BYTES]);
+uint64_t hash_bytes_avx512(struct str bytes, const unsigned char secret[HASH_SECRET_BYTES]);
 
 #endif

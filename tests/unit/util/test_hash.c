@@ -29,6 +29,8 @@ static void every_way_gives_the_same(void **state)
 #if defined(__x86_64__)
         if (__builtin_cpu_supports("avx2"))
             assert_int_equal(hash_bytes_avx2(text, secret), plain);
+        if (__builtin_cpu_supports("avx512f"))
+            assert_int_equal(hash_bytes_avx512(text, secret), plain);
 #endif
     }
 }
