@@ -201,19 +201,24 @@ static inline bool get_varint(const char **p, const char *end, uint64_t *ret)
     return protobuf_varint(p, end, ret);
 }
 
-static void put_text(struct str text, struct strbuf *ret)
+static char *put_text(char *p, struct str text)
 {
-    protobuf_put_varint(ret, text.n);
-    strbuf_add(ret, text);
+    p = protobuf_varint_at(p, text.n);
+    memcpy(p, text.p, text.n);
+    return p + text.n;
 }
 
 void frame_definition_put(const struct label *labels, size_t n, struct strbuf *ret)
 {
-    protobuf_put_varint(ret, n);
-    for (size_t i = 0; i < n; i++) {
-        put_text(labels[i].name, ret);
-        put_text(labels[i].value, ret);
-    }
+    size_t room = PROTOBUF_VARINT_MAX * (1 + 2 * n) + 1;
+    for (size_t i = 0; i < n; i++)
+        room += labels[i].name.n + labels[i].value.n;
+    mem_reserve(ret->text, ret->n, ret->room, room);
+    char *p = protobuf_varint_at(ret->text + ret->n, n);
+    for (size_t i = 0; i < n; i++)
+        p = put_text(put_text(p, labels[i].name), labels[i].value);
+    ret->n = (size_t)(p - ret->text);
+    ret->text[ret->n] = 0;
 }
 
 static bool read_text(const char **p, const char *end, struct str *ret)

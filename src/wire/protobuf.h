@@ -47,6 +47,14 @@ double protobuf_double(uint64_t bits);
 /* Writing: fields in any order; a nested message is built in a strbuf of its own and put as bytes.
  */
 #define PROTOBUF_VARINT_MAX 10
+/* A varint at p, where there is room for it: what follows it. */
+static inline char *protobuf_varint_at(char *p, uint64_t value)
+{
+    for (; value >= 128; value >>= 7)
+        *p++ = (char)(value | 128);
+    *p++ = (char)value;
+    return p;
+}
 void protobuf_put_varint(struct strbuf *buf, uint64_t value); /* no tag */
 void protobuf_put_uint64(struct strbuf *buf, uint32_t number, uint64_t value);
 void protobuf_put_double(struct strbuf *buf, uint32_t number, double value);

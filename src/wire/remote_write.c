@@ -291,14 +291,43 @@ static const char *read_label(struct str bytes, struct label *ret)
     return reader.broken;
 }
 
+/* A short text under the tag at p: what follows it; NULL where it looks different. */
+static inline const char *quick_text(const char *p, const char *end, char tag, struct str *ret)
+{
+    if (end - p < 2 || p[0] != tag || (uint8_t)p[1] >= 128 || (uint8_t)p[1] > end - p - 2)
+        return NULL;
+    *ret = (struct str){p + 2, (uint8_t)p[1]};
+    return p + 2 + (uint8_t)p[1];
+}
+
+/* A label in the layout that senders use, and short: what follows it; NULL where it looks
+ * different. */
+static inline const char *quick_label(const char *p, const char *end, struct label *ret)
+{
+    struct str label;
+    const char *stop = quick_text(p, end, TAG_LABEL, &label);
+    if (!stop)
+        return NULL;
+    p = quick_text(label.p, stop, TAG(LABEL_NAME, PROTOBUF_BYTES), &ret->name);
+    p = p ? quick_text(p, stop, TAG(LABEL_VALUE, PROTOBUF_BYTES), &ret->value) : NULL;
+    return p == stop ? stop : NULL;
+}
+
 bool remote_write_labels(struct str bytes, struct label labels[REMOTE_WRITE_LABELS_MAX],
                          size_t *ret_n, const char **ret_reason)
 {
     struct protobuf_reader reader = protobuf_reader(bytes);
     struct protobuf_field field;
     size_t n = 0;
-    const char *why = NULL;
-    while (!why && protobuf_next(&reader, &field)) {
+    const char *why = NULL, *next;
+    while (!why) {
+        if (n < REMOTE_WRITE_LABELS_MAX && (next = quick_label(reader.p, reader.end, &labels[n]))) {
+            reader.p = next;
+            n++;
+            continue;
+        }
+        if (!protobuf_next(&reader, &field))
+            break;
         if (field.number != SERIES_LABEL)
             continue;
         if (n == REMOTE_WRITE_LABELS_MAX)

@@ -74,6 +74,16 @@ static const char *literal(const struct room *room, const char *p, const char *e
     return p + n;
 }
 
+static inline size_t short_bytes(uint8_t tag)
+{
+    return (size_t)(tag >> 2 & 7) + 4;
+}
+
+static inline size_t short_offset(const char *p)
+{
+    return (size_t)((uint8_t)p[0] >> 5) << 8 | (uint8_t)p[1];
+}
+
 /* Any element at p, every byte looked at: what follows it. */
 static const char *element(const struct room *room, const char *p, const char *end, char **out)
 {
@@ -83,8 +93,8 @@ static const char *element(const struct room *room, const char *p, const char *e
         return literal(room, p, end, out);
     if ((size_t)(end - p) <= more[kind])
         return NULL;
-    size_t n = kind == COPY_1 ? (tag >> 2 & 7) + 4 : (tag >> 2) + 1;
-    size_t offset = number_at(p + 1, more[kind]) | (kind == COPY_1 ? (size_t)(tag >> 5) << 8 : 0);
+    size_t n = kind == COPY_1 ? short_bytes(tag) : (size_t)(tag >> 2) + 1;
+    size_t offset = kind == COPY_1 ? short_offset(p) : number_at(p + 1, more[kind]);
     if (!copy(room, *out, offset, n))
         return NULL;
     *out += n;
@@ -108,6 +118,12 @@ static bool unpack(const struct room *room, const char *p, const char *end)
                 return false;
             move(out, p + 1);
             p += 1 + n;
+            out += n;
+        } else if ((tag & 3) == COPY_1) {
+            n = short_bytes(tag);
+            if (!copy(room, out, short_offset(p), n))
+                return false;
+            p += 2;
             out += n;
         } else {
             at = out; /* so that `out` itself may stay in a register */
