@@ -70,6 +70,7 @@ enum err journal_open(const struct journal_options *options, struct journal **re
         options->segment_bytes ? options->segment_bytes : JOURNAL_SEGMENT_BYTES;
     journal->cap_bytes = options->cap_bytes ? options->cap_bytes : JOURNAL_CAP_BYTES;
     journal->segment_ms = options->segment_ms ? options->segment_ms : JOURNAL_SEGMENT_MS;
+    journal->company_ms = options->company_ms ? options->company_ms : JOURNAL_COMPANY_MS;
     journal->cap_age_ms = options->cap_age_ms ? options->cap_age_ms : JOURNAL_CAP_AGE_MS;
     journal->live = options->live;
     journal->lost = options->lost;

@@ -34,8 +34,9 @@
 #define JOURNAL_SEGMENT_MS HOUR_MS
 #define JOURNAL_CAP_BYTES ((uint64_t)16 << 30)
 #define JOURNAL_CAP_AGE_MS (14 * DAY_MS)
-#define JOURNAL_SERIES_MAX (1u << 22) /* of a segment; then a new one begins */
-#define JOURNAL_LABELS_MAX 128        /* of a series */
+#define JOURNAL_COMPANY_MS ((time_ms)2) /* that an fsync waits for commits that were announced */
+#define JOURNAL_SERIES_MAX (1u << 22)   /* of a segment; then a new one begins */
+#define JOURNAL_LABELS_MAX 128          /* of a series */
 #define JOURNAL_LABELS_BYTES_MAX ((size_t)64 << 10)
 #define JOURNAL_BATCH_MAX                                                                          \
     ((size_t)1 << 20) /* samples; a batch that is full has to be committed                         \
@@ -55,6 +56,7 @@ struct journal_options {
     const char *name;   /* "" or a cluster's: the source's id is "journal:NAME" */
     uint64_t segment_bytes, cap_bytes; /* 0: as above */
     time_ms segment_ms, cap_age_ms;    /* 0: as above */
+    time_ms company_ms;                /* 0: as above */
     struct live *live;                 /* may be NULL; outlives the journal */
     /* Unbooked time was lost; called without locks, on the thread that found it. May be NULL. */
     void (*lost)(void *context, const struct journal_loss *loss);
@@ -93,6 +95,10 @@ struct journal_batch;
 struct journal_batch *journal_batch_new(struct journal *journal); /* its buffers are reused */
 void journal_batch_free(struct journal_batch *batch);             /* NULL is fine */
 
+/* A commit of this batch, with sync, comes within moments, as soon as a request is read: who is
+ * about to sync waits for it, company_ms at most, so that one fsync covers both. Before
+ * journal_begin or after it; until the batch is committed or abandoned. */
+void journal_announce(struct journal_batch *batch);
 /* Begin: the batch belongs to the segment of now. Returns the segment's number: what journal_find
  * and journal_define gave under another number is void. */
 uint64_t journal_begin(struct journal_batch *batch);

@@ -33,6 +33,22 @@ void journal_batch_free(struct journal_batch *batch)
     free(batch);
 }
 
+void journal_announce(struct journal_batch *batch)
+{
+    if (!batch->announced)
+        atomic_fetch_add(&batch->journal->announced, 1);
+    batch->announced = true;
+}
+
+/* It has come, or will not. */
+static void arrive(struct journal_batch *batch)
+{
+    bool last = batch->announced && atomic_fetch_sub(&batch->journal->announced, 1) == 1;
+    batch->announced = false;
+    if (last && batch->segment)
+        segment_join(batch->segment);
+}
+
 uint64_t journal_begin(struct journal_batch *batch)
 {
     invariant(!batch->segment);
@@ -43,6 +59,7 @@ uint64_t journal_begin(struct journal_batch *batch)
 void journal_abandon(struct journal_batch *batch)
 {
     struct segment *segment = batch->segment;
+    arrive(batch);
     batch->segment = NULL;
     batch->gpu.n = batch->kube.n = 0;
     if (segment)
@@ -227,18 +244,22 @@ static void pack(struct journal_batch *batch, const struct frame_samples *sample
     frames->n++;
 }
 
-static enum err append(struct journal_batch *batch, bool sync, struct error *err)
+/* To the file, *ret_upto bytes of which then have to be synced, and to the latest values: these
+ * need no promise, and are told while others are synced rather than by all at once when they were.
+ */
+static enum err append(struct journal_batch *batch, uint64_t *ret_upto, struct error *err)
 {
     struct segment_frames frames = {.n = 0};
-    uint64_t upto = 0;
+    struct live *live = batch->journal->live;
     strbuf_clear(&batch->packed);
     pack(batch, &batch->gpu, false, &frames);
     pack(batch, &batch->kube, true, &frames);
     frames.bytes = batch->packed.text;
     frames.bytes_n = batch->packed.n;
-    enum err e = segment_append(batch, &frames, &upto, err);
-    if (e == ERR_OK && sync)
-        e = segment_sync(batch->segment, upto, err);
+    enum err e = segment_append(batch, &frames, ret_upto, err);
+    arrive(batch);
+    if (e == ERR_OK && live)
+        live_samples(live, batch->live, batch->gpu.t, batch->gpu.v, batch->gpu.n);
     return e;
 }
 
@@ -263,10 +284,10 @@ enum err journal_commit(struct journal_batch *batch, bool sync, struct error *er
     enum err e = ERR_OK;
     invariant(batch->segment);
     if (journal_batch_samples(batch)) {
-        e = append(batch, sync, &own);
-        if (e == ERR_OK && batch->journal->live)
-            live_samples(batch->journal->live, batch->live, batch->gpu.t, batch->gpu.v,
-                         batch->gpu.n);
+        uint64_t upto = 0;
+        e = append(batch, &upto, &own);
+        if (e == ERR_OK && sync)
+            e = segment_sync(batch->segment, upto, &own);
         note_commit(batch, e, sync, &own);
     }
     journal_abandon(batch);

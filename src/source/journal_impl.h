@@ -59,13 +59,13 @@ struct segment {
     char name[SEGMENT_NAME_BYTES];
     struct segment_head head;
 
-    pthread_mutex_t file; /* what follows, up to names */
-    pthread_cond_t synced_more;
-    int fd;                      /* -1: not made yet, or sealed */
-    bool sealed, failed;         /* failed: nothing may be appended any more */
-    bool syncing;                /* a thread is in fsync */
-    uint64_t written, synced;    /* bytes; written: all of them whole frames */
-    struct frame_entry *entries; /* NULL: they are in the file's INDEX */
+    pthread_mutex_t file;               /* what follows, up to names */
+    pthread_cond_t synced_more, joined; /* joined: nobody is announced any more */
+    int fd;                             /* -1: not made yet, or sealed */
+    bool sealed, failed;                /* failed: nothing may be appended any more */
+    bool syncing;                       /* a thread is in fsync */
+    uint64_t written, synced;           /* bytes; written: all of them whole frames */
+    struct frame_entry *entries;        /* NULL: they are in the file's INDEX */
     size_t entries_n, entries_room;
     struct segment_holds holds;
     uint64_t damage_told; /* damaged frames of it that are in the stats */
@@ -82,13 +82,15 @@ struct journal {
     char *folder, *name;
     int folder_fd, lock_fd;
     uint64_t segment_bytes, cap_bytes;
-    time_ms segment_ms, cap_age_ms;
+    time_ms segment_ms, cap_age_ms, company_ms;
     struct live *live;
     void (*lost)(void *context, const struct journal_loss *loss);
     void *context;
     const struct journal_io *io;
     time_ms (*now)(void *context);
     unsigned char secret[HASH_SECRET_BYTES]; /* of keys */
+
+    atomic_int announced; /* commits: journal_announce */
 
     pthread_mutex_t lock;      /* what follows */
     struct segment **segments; /* by number; the last may be the current one */
@@ -102,6 +104,7 @@ struct journal {
 struct journal_batch {
     struct journal *journal;
     struct segment *segment; /* NULL: not begun */
+    bool announced;
     struct frame_samples gpu, kube;
     live_ref *live; /* beside gpu */
     size_t live_room;
@@ -124,6 +127,8 @@ struct segment_frames {
 /* Append, the pending definitions first. *ret_upto: what has to be synced for it. */
 enum err segment_append(struct journal_batch *batch, struct segment_frames *frames,
                         uint64_t *ret_upto, struct error *err);
+/* An announced commit has appended, or will not: who waits for it need not. */
+void segment_join(struct segment *segment);
 /* Everything up to `upto` is on disk, or an error. Threads that come together share an fsync. */
 enum err segment_sync(struct segment *segment, uint64_t upto, struct error *err);
 /* Nobody appends any more: sync, write the index, close. False: it held nothing and is gone. */

@@ -2,8 +2,9 @@
  *
  * Appending and syncing are apart: appends are short and one after the other, an fsync is long and
  * covers all that was appended before it. The first thread that needs one leads; those that come
- * meanwhile wait for it, and the next leader takes all of them along. So a hundred receivers cost
- * as many fsyncs as the disk can do, not a hundred.
+ * meanwhile wait for it, and the next leader takes all of them along. A leader waits a moment for
+ * commits that were announced, so that it takes these along too: most requests in hand are being
+ * read while one is synced. So a hundred receivers cost a few fsyncs, not a hundred.
  *
  * After a failed write the file is cut back to whole frames and may be appended to again. After a
  * failed fsync it may not: the kernel may have dropped the pages and call them clean. It is cut to
@@ -31,6 +32,11 @@ struct segment *segment_new(struct journal *journal, const struct segment_head *
     pthread_mutex_init(&segment->naming, NULL);
     pthread_mutex_init(&segment->names, NULL);
     pthread_cond_init(&segment->synced_more, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&segment->joined, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     return segment;
 }
 
@@ -52,6 +58,7 @@ void segment_drop(struct segment *segment)
     pthread_mutex_destroy(&segment->naming);
     pthread_mutex_destroy(&segment->names);
     pthread_cond_destroy(&segment->synced_more);
+    pthread_cond_destroy(&segment->joined);
     free(segment);
 }
 
@@ -266,12 +273,34 @@ static void fail(struct segment *segment)
     segment->entries_n = kept;
 }
 
+void segment_join(struct segment *segment)
+{
+    pthread_mutex_lock(&segment->file);
+    pthread_cond_signal(&segment->joined);
+    pthread_mutex_unlock(&segment->file);
+}
+
+/* File lock held, and given up meanwhile. */
+static void wait_for_company(struct segment *segment)
+{
+    struct journal *journal = segment->journal;
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += journal->company_ms % 1000 * 1000000;
+    until.tv_sec += journal->company_ms / 1000 + until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    while (atomic_load(&journal->announced) > 0 &&
+           pthread_cond_timedwait(&segment->joined, &segment->file, &until) != ETIMEDOUT)
+        ;
+}
+
 /* One fsync; file lock held, and given up meanwhile. */
 static enum err lead(struct segment *segment, struct error *err)
 {
     const struct journal_io *io = segment->journal->io;
-    uint64_t upto = segment->written;
     segment->syncing = true;
+    wait_for_company(segment);
+    uint64_t upto = segment->written;
     pthread_mutex_unlock(&segment->file);
     int result = io->sync(io->context, segment->fd), code = errno;
     pthread_mutex_lock(&segment->file);

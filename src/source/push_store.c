@@ -206,27 +206,42 @@ static void answer_unread(struct work *work, enum err e, const struct error *err
     push_reply(work, e == ERR_LIMIT ? 413 : 400, 0, "%s\n", err->text);
 }
 
-static void store(struct work *work)
+/* The request into the batch of its desk. */
+static enum err fill(struct work *work, struct str body, struct error *err)
 {
     struct push *push = work->push;
-    struct desk *desk = work->desk;
-    struct error err = {0};
+    struct remote_write *request = &work->tray->request;
+    request->secret = journal_secret(work->route->journal);
+    enum err e = remote_write_read_on_trust(request, body, push->decoded_max, err);
+    if (e != ERR_OK)
+        return e;
+    work->add.bytes = body.n;
     time_ms now = push->now(push->context);
     work->oldest = now - push->oldest_ms;
     work->newest = now + push->future_ms;
+    journal_begin(work->desk->batch);
+    e = find_series(work, err);
+    if (e == ERR_OK)
+        add_samples(work);
+    return e;
+}
+
+void push_store(struct work *work, struct str body)
+{
+    struct desk *desk = work->desk;
+    struct error err = {0};
     if (desk->route != work->route) {
         journal_batch_free(desk->batch);
         desk->batch = journal_batch_new(work->route->journal);
         desk->route = work->route;
     }
-    journal_begin(desk->batch);
-    enum err e = find_series(work, &err);
+    journal_announce(desk->batch);
+    enum err e = fill(work, body, &err);
     if (e != ERR_OK) {
         journal_abandon(desk->batch);
         answer_unread(work, e, &err);
         return;
     }
-    add_samples(work);
     push_give_tray_back(work);
     if (journal_commit(desk->batch, true, &err) == ERR_OK) {
         answer_stored(work);
@@ -234,18 +249,4 @@ static void store(struct work *work)
     }
     work->add.samples = 0;
     push_reply(work, 503, RETRY_DISK_S, "not stored, send it again: %s\n", err.text);
-}
-
-void push_store(struct work *work, struct str body)
-{
-    struct error err = {0};
-    struct remote_write *request = &work->tray->request;
-    request->secret = journal_secret(work->route->journal);
-    enum err e = remote_write_read_on_trust(request, body, work->push->decoded_max, &err);
-    if (e != ERR_OK) {
-        answer_unread(work, e, &err);
-        return;
-    }
-    work->add.bytes = body.n;
-    store(work);
 }

@@ -217,6 +217,73 @@ static void many_receivers_share_fsyncs_and_lose_nothing(void **state)
     lab_end(&lab);
 }
 
+static void *commit_batch(void *context)
+{
+    return (void *)(intptr_t)journal_commit(context, true, NULL);
+}
+
+/* Whoever comes first waits for all that were announced, and nobody for one that gave up. */
+static void commits_that_were_announced_share_one_fsync(void **state)
+{
+    (void)state;
+    struct lab lab;
+    struct disk disk = {0};
+    struct journal_io io = disk_io(&disk);
+    struct journal_batch *batches[THREADS], *gives_up;
+    pthread_t threads[THREADS];
+    lab_begin(&lab);
+    struct journal *journal =
+        lab_open(&lab, (struct journal_options){.io = &io, .company_ms = DAY_MS});
+    gives_up = journal_batch_new(journal);
+    journal_announce(gives_up);
+    for (unsigned i = 0; i < THREADS; i++) {
+        time_ms t = LAB_T0;
+        double v = lab_value(i, t);
+        batches[i] = journal_batch_new(journal);
+        journal_announce(batches[i]);
+        journal_announce(batches[i]); /* twice is once */
+        journal_begin(batches[i]);
+        journal_add(batches[i], lab_series(batches[i], i, false), &t, &v, 1);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, commit_batch, batches[i]), 0);
+        if (i == 0)
+            usleep(1000); /* it may wait already */
+    }
+    journal_begin(gives_up);
+    journal_abandon(gives_up);
+    for (unsigned i = 0; i < THREADS; i++) {
+        void *result;
+        pthread_join(threads[i], &result);
+        assert_int_equal((intptr_t)result, ERR_OK);
+    }
+    assert_int_equal(atomic_load(&disk.syncs), 2); /* the folder's, when the file was made */
+    for (unsigned i = 0; i < THREADS; i++)
+        journal_batch_free(batches[i]);
+    journal_batch_free(gives_up);
+    struct lab_seen seen = lab_read(journal, TIME_MIN, TIME_MAX);
+    assert_int_equal(seen.n, THREADS);
+    free(seen.samples);
+    journal_close(journal);
+    lab_end(&lab);
+}
+
+static void who_was_announced_and_does_not_come_holds_nobody_up(void **state)
+{
+    (void)state;
+    struct lab lab;
+    lab_begin(&lab);
+    struct journal *journal = lab_open(&lab, (struct journal_options){.company_ms = 5});
+    struct journal_batch *late = journal_batch_new(journal), *batch = journal_batch_new(journal);
+    journal_announce(late);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(lab_put(batch, 0, 3, LAB_T0 + i * 1000, true), ERR_OK);
+    journal_batch_free(late);
+    journal_batch_free(batch);
+    journal_close(journal);
+    lab_end(&lab);
+}
+
 /* ---- kill -9 */
 
 /* Commits for ever; writes the number of each to the pipe once it is acknowledged. */
@@ -280,6 +347,8 @@ int main(void)
         cmocka_unit_test(short_writes_are_finished),
         cmocka_unit_test(a_full_disk_is_said_with_what_to_do),
         cmocka_unit_test(many_receivers_share_fsyncs_and_lose_nothing),
+        cmocka_unit_test(commits_that_were_announced_share_one_fsync),
+        cmocka_unit_test(who_was_announced_and_does_not_come_holds_nobody_up),
         cmocka_unit_test(what_was_acknowledged_survives_kill_9),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
