@@ -26,6 +26,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "digits are copied as 
 #define TAIL_BYTES 8
 #define NUMBER_BYTES_MAX 6 /* of a run of one: a difference of 33 bits */
 #define STAMP_BYTES_MAX (PROTOBUF_VARINT_MAX + 1)
+#define NUMBER_STEP 2                /* from a series to the next one of its class */
 #define LENGTH_MASK 15               /* of a shape; the rest is the exponent, or … */
 #define SHAPE_RAW 0xf8               /* eight bytes of the double */
 #define WHOLE_MAX 9007199254740992.0 /* 2^53: up to here a double is a whole number exactly */
@@ -86,14 +87,6 @@ static inline double double_of(uint64_t bits)
 
 /* ---- writing */
 
-static inline char *put_varint(char *p, uint64_t value)
-{
-    for (; value >= 128; value >>= 7)
-        *p++ = (char)(value | 128);
-    *p++ = (char)value;
-    return p;
-}
-
 static void put_length(char *p, size_t n)
 {
     for (int i = 0; i < 4; i++)
@@ -102,7 +95,7 @@ static void put_length(char *p, size_t n)
 
 static inline char *put_run(char *p, uint64_t difference, size_t n)
 {
-    return put_varint(put_varint(p, zigzag(difference)), n);
+    return protobuf_varint_at(protobuf_varint_at(p, zigzag(difference)), n);
 }
 
 static char *put_numbers(char *p, const uint32_t *number, size_t n)
@@ -346,17 +339,63 @@ bool frame_samples_check(const struct frame *frame, struct str raw, uint32_t *re
            digits == (size_t)(columns.end - columns.shapes) - n;
 }
 
-void frame_numbers_count(struct str raw, uint32_t count, uint32_t low, uint32_t *counts)
+void frame_values_read(struct str raw, uint32_t count, double *ret)
 {
     struct columns columns;
-    uint64_t value = 0, step;
-    bool good = find_columns(raw, count, &columns);
-    for (size_t i = 0, run; good && i < count; i += run) {
-        good = get_number_run(&columns.numbers, columns.stamps, count - i, value, &step, &run);
-        for (size_t k = 0; good && k < run; k++)
-            counts[((value += step) >> 1) - low]++;
-    }
+    bool good =
+        find_columns(raw, count, &columns) && read_values(columns.shapes, columns.end, count, ret);
     invariant(good);
+}
+
+struct frame_stretches frame_stretches(struct str raw, uint32_t count)
+{
+    struct columns columns;
+    bool good = find_columns(raw, count, &columns);
+    invariant(good);
+    return (struct frame_stretches){.numbers = {columns.numbers, columns.stamps, 0, 0, 0},
+                                    .stamps = {columns.stamps, columns.shapes, 0, 0, 0},
+                                    .count = count};
+}
+
+/* Is there a next sample, and how does its number or stamp differ? */
+static inline void run_look(struct frame_run *run, size_t most)
+{
+    bool good = run->left || get_run(&run->p, run->end, most, &run->step, &run->left);
+    invariant(good);
+}
+
+static inline void run_take(struct frame_run *run, size_t n)
+{
+    run->value += run->step * n;
+    run->left -= n;
+}
+
+bool frame_stretch_next(struct frame_stretches *stretches, struct frame_stretch *ret)
+{
+    struct frame_run *numbers = &stretches->numbers, *stamps = &stretches->stamps;
+    uint32_t left = stretches->count - stretches->at;
+    size_t n = 1;
+    if (left == 0)
+        return false;
+    run_look(numbers, left);
+    run_look(stamps, left);
+    run_take(numbers, 1);
+    run_take(stamps, 1);
+    ret->series = (uint32_t)(numbers->value >> 1);
+    ret->at = stretches->at;
+    ret->t = (time_ms)stamps->value;
+    for (size_t more; n < left; n += more) {
+        run_look(numbers, left - n);
+        run_look(stamps, left - n);
+        if (numbers->step != NUMBER_STEP || stamps->step != 0)
+            break;
+        more = numbers->left < stamps->left ? numbers->left : stamps->left;
+        run_take(numbers, more);
+        run_take(stamps, more);
+    }
+    ret->n = (uint32_t)n;
+    stretches->at += (uint32_t)n;
+    return true;
 }
 
 /* ---- as earlier versions wrote: length of the numbers, differences one by one, planes */

@@ -87,8 +87,25 @@ bool frame_samples_read(const struct frame *frame, struct str raw, struct frame_
  * its samples. Costs a tenth of reading it. */
 bool frame_samples_check(const struct frame *frame, struct str raw, uint32_t *ret_low,
                          uint32_t *ret_high);
-/* Count the samples of each series (number / 2 - low) of a plain payload that was checked. */
-void frame_numbers_count(struct str raw, uint32_t count, uint32_t low, uint32_t *counts);
+/* What a plain payload that was checked holds: its values, and beside them whose they are, as
+ * stretches of series that follow each other at one stamp. In a live batch there are as many
+ * stretches as targets. */
+void frame_values_read(struct str raw, uint32_t count, double *ret);
+struct frame_stretch {
+    uint32_t series; /* the first: its number / 2 */
+    uint32_t n, at;  /* samples, and the first one's place in the frame */
+    time_ms t;
+};
+struct frame_stretches {
+    struct frame_run {
+        const char *p, *end;
+        uint64_t value, step; /* of the last sample that was taken; to the next one */
+        size_t left;
+    } numbers, stamps;
+    uint32_t at, count;
+};
+struct frame_stretches frame_stretches(struct str raw, uint32_t count);
+bool frame_stretch_next(struct frame_stretches *stretches, struct frame_stretch *ret);
 
 /* A definition, appended to the raw payload. */
 void frame_definition_put(const struct label *labels, size_t n, struct strbuf *ret);

@@ -11,12 +11,23 @@ struct gather_frame {
     uint32_t order;     /* as they were added */
 };
 
+/* Series of a tile that follow each other, at one stamp. */
+struct gather_piece {
+    uint32_t series, n; /* the first one's distance from the group's lowest */
+    uint32_t value;     /* place of its value */
+    time_ms t;
+};
+
 void gather_release(struct gather *gather)
 {
     strbuf_release(&gather->bytes);
     frame_samples_release(&gather->scratch);
     free(gather->frames);
-    free(gather->place);
+    free(gather->values);
+    free(gather->pieces);
+    free(gather->sorted);
+    free(gather->tiles);
+    free(gather->has);
     free(gather->t);
     free(gather->v);
     *gather = (struct gather){0};
@@ -109,66 +120,130 @@ static int by_order(const void *a, const void *b)
     return (x->order > y->order) - (x->order < y->order);
 }
 
-/* The samples of a frame, into scratch. */
-static void read_frame(struct gather *gather, const struct gather_frame *frame)
-{
-    struct frame plain = {.kind = FRAME_SAMPLES, .plain = true, .count = frame->count};
-    struct str raw = {gather->bytes.text + frame->at, frame->bytes};
-    gather->scratch.n = 0;
-    bool good = frame_samples_read(&plain, raw, &gather->scratch);
-    invariant(good); /* it was looked at when it came */
-}
+/* Room for n items, whatever was in them. */
+#define make_room(items, room, count)                                                              \
+    do {                                                                                           \
+        if ((count) > (room)) {                                                                    \
+            free(items);                                                                           \
+            (room) = (count);                                                                      \
+            (items) = mem_alloc((room) * sizeof *(items));                                         \
+        }                                                                                          \
+    } while (0)
 
-static void make_room(struct gather *gather, size_t series, size_t samples)
+/* A stretch of a frame whose values begin at `values`, as pieces. */
+static void add_pieces(struct gather *gather, const struct frame_stretch *stretch, uint32_t values)
 {
-    if (series + 1 > gather->place_room) {
-        gather->place_room = series + 1;
-        gather->place = mem_realloc(gather->place, gather->place_room, sizeof *gather->place);
-    }
-    memset(gather->place, 0, (series + 1) * sizeof *gather->place);
-    if (samples <= gather->room)
-        return;
-    gather->room = samples;
-    gather->t = mem_realloc(gather->t, samples, sizeof *gather->t);
-    gather->v = mem_realloc(gather->v, samples, sizeof *gather->v);
-}
-
-/* The samples of scratch, each to the next place of its series. */
-static void scatter(struct gather *gather, uint32_t *place, uint32_t low)
-{
-    const uint32_t *number = gather->scratch.number;
-    const time_ms *from_t = gather->scratch.t;
-    const double *from_v = gather->scratch.v;
-    time_ms *t = gather->t;
-    double *v = gather->v;
-    for (size_t i = 0, n = gather->scratch.n; i < n; i++) {
-        uint32_t at = place[(number[i] >> 1) - low]++;
-        t[at] = from_t[i];
-        v[at] = from_v[i];
+    uint32_t series = stretch->series - gather->low, left = stretch->n;
+    struct gather_piece piece = {.value = values + stretch->at, .t = stretch->t};
+    memset(gather->has + series, true, left);
+    for (; left; left -= piece.n) {
+        uint32_t most = GATHER_TILE - series % GATHER_TILE;
+        piece.series = series;
+        piece.n = left < most ? left : most;
+        mem_push(gather->pieces, gather->pieces_n, gather->pieces_room, piece);
+        series += piece.n;
+        piece.value += piece.n;
     }
 }
 
-/* Frames in order of coming, of series [low, high]: their samples in order of series. */
-static void sort_group(struct gather *gather, const struct gather_frame *frames, size_t n,
-                       uint32_t high)
+/* Frames in order of coming: their values and pieces. */
+static void take_frames(struct gather *gather, const struct gather_frame *frames, size_t n)
 {
-    size_t series = high - gather->low + 1, samples = 0;
-    for (size_t f = 0; f < n; f++)
-        samples += frames[f].count;
-    make_room(gather, series, samples);
-    uint32_t *place = gather->place, low = gather->low;
+    uint32_t samples = 0;
+    gather->pieces_n = 0;
     for (size_t f = 0; f < n; f++) {
         struct str raw = {gather->bytes.text + frames[f].at, frames[f].bytes};
-        frame_numbers_count(raw, frames[f].count, low, place + 1);
+        struct frame_stretches stretches = frame_stretches(raw, frames[f].count);
+        struct frame_stretch stretch;
+        frame_values_read(raw, frames[f].count, gather->values + samples);
+        while (frame_stretch_next(&stretches, &stretch))
+            add_pieces(gather, &stretch, samples);
+        samples += frames[f].count;
     }
-    for (size_t i = 0; i < series; i++)
-        place[i + 1] += place[i];
-    for (size_t f = 0; f < n; f++) {
-        read_frame(gather, &frames[f]);
-        scatter(gather, place, low);
+}
+
+/* By tile, those of one in the order of coming. */
+static void sort_pieces(struct gather *gather, size_t tiles_n)
+{
+    uint32_t *tiles = gather->tiles;
+    memset(tiles, 0, (tiles_n + 1) * sizeof *tiles);
+    make_room(gather->sorted, gather->sorted_room, gather->pieces_n);
+    for (size_t i = 0; i < gather->pieces_n; i++)
+        tiles[gather->pieces[i].series / GATHER_TILE + 1]++;
+    for (size_t i = 0; i < tiles_n; i++)
+        tiles[i + 1] += tiles[i];
+    for (size_t i = 0; i < gather->pieces_n; i++)
+        gather->sorted[tiles[gather->pieces[i].series / GATHER_TILE]++] = gather->pieces[i];
+    memmove(tiles + 1, tiles, tiles_n * sizeof *tiles);
+    tiles[0] = 0;
+}
+
+/* Frames in order of coming, of series up to `high`. */
+static size_t sort_group(struct gather *gather, const struct gather_frame *frames, size_t n,
+                         uint32_t high)
+{
+    size_t series = high - gather->low + 1, samples = 0;
+    size_t tiles_n = (series + GATHER_TILE - 1) / GATHER_TILE;
+    for (size_t f = 0; f < n; f++)
+        samples += frames[f].count;
+    make_room(gather->values, gather->values_room, samples);
+    make_room(gather->has, gather->has_room, series);
+    make_room(gather->tiles, gather->tiles_room, tiles_n + 1);
+    memset(gather->has, false, series);
+    take_frames(gather, frames, n);
+    sort_pieces(gather, tiles_n);
+    return tiles_n;
+}
+
+/* ---- giving */
+
+/* Where the samples of each series of a tile begin; returns how many there are. */
+static uint32_t count_tile(const struct gather_piece *pieces, size_t n,
+                           uint32_t begin[GATHER_TILE + 1])
+{
+    memset(begin, 0, (GATHER_TILE + 1) * sizeof *begin);
+    for (size_t p = 0; p < n; p++)
+        for (uint32_t i = 0; i < pieces[p].n; i++)
+            begin[pieces[p].series % GATHER_TILE + i + 1]++;
+    for (uint32_t i = 0; i < GATHER_TILE; i++)
+        begin[i + 1] += begin[i];
+    return begin[GATHER_TILE];
+}
+
+/* The values of the pieces, each to the next place of its series. */
+static void lay_tile(struct gather *gather, const struct gather_piece *pieces, size_t n,
+                     const uint32_t begin[GATHER_TILE + 1])
+{
+    uint32_t place[GATHER_TILE];
+    time_ms *t = gather->t;
+    double *v = gather->v;
+    memcpy(place, begin, sizeof place);
+    for (size_t p = 0; p < n; p++) {
+        const double *values = gather->values + pieces[p].value;
+        uint32_t *to = place + pieces[p].series % GATHER_TILE;
+        for (uint32_t i = 0, count = pieces[p].n; i < count; i++) {
+            uint32_t at = to[i]++;
+            t[at] = pieces[p].t;
+            v[at] = values[i];
+        }
     }
-    memmove(place + 1, place, series * sizeof *place);
-    place[0] = 0;
+}
+
+static void give_tile(struct gather *gather, size_t tile, const struct gather_sink *sink)
+{
+    const struct gather_piece *pieces = gather->sorted + gather->tiles[tile];
+    size_t n = gather->tiles[tile + 1] - gather->tiles[tile];
+    uint32_t begin[GATHER_TILE + 1], samples = count_tile(pieces, n, begin);
+    if (samples > gather->room) {
+        make_room(gather->t, gather->room, samples);
+        free(gather->v);
+        gather->v = mem_alloc(gather->room * sizeof *gather->v);
+    }
+    lay_tile(gather, pieces, n, begin);
+    for (uint32_t i = 0; i < GATHER_TILE; i++)
+        if (begin[i + 1] > begin[i])
+            sink->give(sink->context, gather->low + (uint32_t)tile * GATHER_TILE + i,
+                       gather->t + begin[i], gather->v + begin[i], begin[i + 1] - begin[i]);
 }
 
 void gather_give(struct gather *gather, const struct gather_sink *sink)
@@ -182,13 +257,10 @@ void gather_give(struct gather *gather, const struct gather_sink *sink)
             high = frames[to].high > high ? frames[to].high : high;
         qsort(&frames[from], to - from, sizeof *frames, by_order);
         gather->low = low;
-        sort_group(gather, &frames[from], to - from, high);
+        size_t tiles_n = sort_group(gather, &frames[from], to - from, high);
         sink->group(sink->context, gather, low, high + 1);
-        for (uint32_t i = 0; i <= high - low; i++) {
-            size_t first = gather->place[i], n = gather->place[i + 1] - first;
-            if (n)
-                sink->give(sink->context, low + i, gather->t + first, gather->v + first, n);
-        }
+        for (size_t tile = 0; tile < tiles_n; tile++)
+            give_tile(gather, tile, sink);
     }
     gather_clear(gather);
 }

@@ -9,6 +9,10 @@
  * that mostly a part of the fleet is in hand at a time and stays in the caches. Frames that may
  * share series keep their order: a series' samples are given as they were appended.
  *
+ * It is not samples that are sorted but pieces: series that follow each other at one stamp, cut at
+ * the edges of tiles of GATHER_TILE series. What is then laid side by side at a time is a tile, in
+ * a few KiB.
+ *
  * Zero-initialise; one thread owns it. */
 #ifndef GPUTALLY_SOURCE_JOURNAL_GATHER_H
 #define GPUTALLY_SOURCE_JOURNAL_GATHER_H
@@ -16,6 +20,7 @@
 #include "source/journal_frame.h"
 
 #define GATHER_SAMPLES ((size_t)1 << 20)
+#define GATHER_TILE 16u
 
 struct gather {
     struct strbuf bytes; /* payloads of plain frames, one after the other */
@@ -23,9 +28,16 @@ struct gather {
     size_t frames_n, frames_room;
     size_t samples;
     struct frame_samples scratch; /* of one frame */
-    /* The group in hand, in order of series: those from `low` on. */
-    uint32_t low, *place; /* where the samples of each series begin */
-    size_t place_room;
+    /* The group in hand, of series from `low` on: values frame by frame, pieces of them, … */
+    uint32_t low;
+    double *values;
+    size_t values_room;
+    struct gather_piece *pieces, *sorted; /* sorted: by tile */
+    size_t pieces_n, pieces_room, sorted_room;
+    uint32_t *tiles; /* where the pieces of each tile begin */
+    bool *has;       /* of each series: any samples */
+    size_t tiles_room, has_room;
+    /* … and a tile's samples in order of series. */
     time_ms *t;
     double *v;
     size_t room;
@@ -49,7 +61,7 @@ struct gather_sink {
 void gather_give(struct gather *gather, const struct gather_sink *sink);
 static inline bool gather_has(const struct gather *gather, uint32_t series)
 {
-    return gather->place[series - gather->low + 1] > gather->place[series - gather->low];
+    return gather->has[series - gather->low];
 }
 
 #endif

@@ -6,6 +6,30 @@
 #include "source/journal_frame.h"
 #include "util/error.h"
 
+/* Stretches say of each sample what its number and stamp do, and values are the same. */
+static void stretches(struct str raw, const struct frame_samples *samples)
+{
+    uint32_t low, high, n = (uint32_t)samples->n, at = 0;
+    struct frame frame = {.kind = FRAME_SAMPLES, .plain = true, .count = n};
+    if (!frame_samples_check(&frame, raw, &low, &high))
+        abort();
+    double *values = malloc(n * sizeof *values);
+    frame_values_read(raw, n, values);
+    invariant(memcmp(values, samples->v, n * sizeof *values) == 0);
+    struct frame_stretches all = frame_stretches(raw, n);
+    struct frame_stretch stretch;
+    while (frame_stretch_next(&all, &stretch)) {
+        invariant(stretch.at == at && stretch.n > 0 && stretch.n <= n - at);
+        for (uint32_t i = 0; i < stretch.n; i++, at++) {
+            invariant(samples->number[at] >= low && samples->number[at] <= high);
+            invariant(samples->number[at] >> 1 == stretch.series + i &&
+                      samples->t[at] == stretch.t);
+        }
+    }
+    invariant(at == n);
+    free(values);
+}
+
 static void samples(struct str bytes, uint32_t count, bool plain)
 {
     struct frame frame = {.kind = FRAME_SAMPLES, .plain = plain, .count = count};
@@ -13,6 +37,8 @@ static void samples(struct str bytes, uint32_t count, bool plain)
     struct strbuf raw = {0};
     if (frame_samples_read(&frame, bytes, &samples)) {
         invariant(samples.n == count);
+        if (plain)
+            stretches(bytes, &samples);
         frame_samples_put(&samples, &raw);
         frame.plain = true;
         invariant(frame_samples_read(&frame, strbuf_str(&raw), &again));
