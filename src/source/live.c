@@ -1,6 +1,7 @@
 /* Devices by a hash of what identifies them; each has a list of the holders that its series named,
  * and the latest values. What a series is told with is a holder's place and the metric's place in
- * the table of signals, so that a sample costs two look-ups by index.
+ * the table of signals, so that a sample costs two look-ups by index. Values are kept as they came,
+ * and brought to their unit when somebody looks.
  *
  * Texts are each device's and holder's own, not interned: pods come and go for years, and what was
  * silent for LIVE_SILENT_MS is forgotten with its texts. A place that is used again has another
@@ -17,6 +18,8 @@
 #include "util/error.h"
 
 #define NOWHERE UINT32_MAX
+#define NO_METRIC UINT16_MAX
+#define METRIC_MASK ((live_ref)0xffff) /* of a reference */
 #define STALE_BITS UINT64_C(0x7ff0000000000002)
 #define SWEEP_MS ((time_ms)60 * 1000)
 #define EPOCH_MASK 0xffffu
@@ -37,7 +40,8 @@ struct device {
     uint32_t holders, holder; /* the first of the list; the one that was told of last */
     bool percent;             /* its UNIT_PERCENT_OR_RATIO metrics are percent */
     time_ms newest, first, worked;
-    int64_t value[SIGNAL_COUNT];
+    double value[SIGNAL_COUNT];    /* as it came … */
+    uint16_t metric[SIGNAL_COUNT]; /* … under this one of signal_names; NO_METRIC: none is there */
     time_ms at[SIGNAL_COUNT];
 };
 
@@ -182,7 +186,7 @@ static uint32_t new_device(struct live *live, const struct str id[LIVE_ID_COUNT]
     device->first = device->worked = TIME_MIN;
     keep_texts(id, LIVE_ID_COUNT, device->text);
     for (size_t i = 0; i < SIGNAL_COUNT; i++) {
-        device->value[i] = SIGNAL_ABSENT;
+        device->metric[i] = NO_METRIC;
         device->at[i] = TIME_MIN;
     }
     if (live->devices_n * 2 > live->mask)
@@ -292,45 +296,59 @@ live_ref live_series(struct live *live, const struct label *labels, size_t n)
 /* ---- samples */
 
 /* What a metric of UNIT_PERCENT_OR_RATIO counts in shows once it is above what a ratio can be. */
-static int64_t clean(struct device *device, const struct signal_name *name, double v)
+static int64_t clean(const struct device *device, const struct signal_name *name, double v)
 {
     enum signal_unit unit = name->unit;
-    if (unit == UNIT_PERCENT_OR_RATIO) {
-        device->percent |= v > 1.5;
+    if (unit == UNIT_PERCENT_OR_RATIO)
         unit = device->percent ? UNIT_PERCENT : UNIT_RATIO;
-    }
     return signal_clean(name->signal, unit, v);
 }
 
-static void take(struct live *live, live_ref ref, time_ms t, double v)
+/* Does the sample say that the device works? */
+static void look_at_activity(const struct live *live, struct device *device,
+                             const struct signal_name *name, time_ms t, double v)
+{
+    int64_t value = clean(device, name, v);
+    if (value == SIGNAL_ABSENT)
+        return;
+    if (device->first == TIME_MIN)
+        device->first = t;
+    if (value >= live->idle_below && t > device->worked)
+        device->worked = t;
+}
+
+/* NULL: it was forgotten. */
+static struct holder *holder_at(const struct live *live, live_ref ref)
 {
     uint32_t at = (uint32_t)(ref >> 32);
-    const struct signal_name *name = &signal_names[ref & 0xffff];
     struct holder *holder = at < live->holders_n ? &live->holders[at] : NULL;
-    if (!holder || holder->device == NOWHERE ||
-        (holder->epoch & EPOCH_MASK) != (ref >> 16 & EPOCH_MASK))
-        return;
+    bool there = holder && holder->device != NOWHERE &&
+                 (holder->epoch & EPOCH_MASK) == (ref >> 16 & EPOCH_MASK);
+    return there ? holder : NULL;
+}
+
+static void take(struct live *live, struct holder *holder, uint16_t metric, time_ms t, double v)
+{
+    const struct signal_name *name = &signal_names[metric];
     struct device *device = &live->devices[holder->device];
+    enum signal signal = name->signal;
     uint64_t bits;
     memcpy(&bits, &v, sizeof bits);
     bool stale = bits == STALE_BITS;
-    if (t < device->at[name->signal] || (stale && t == device->at[name->signal]))
+    if (t < device->at[signal] || (stale && t == device->at[signal]))
         return;
-    device->at[name->signal] = t;
-    device->value[name->signal] = stale ? SIGNAL_ABSENT : clean(device, name, v);
+    device->at[signal] = t;
+    device->value[signal] = v;
+    device->metric[signal] = stale ? NO_METRIC : metric;
     if (stale)
         return;
-    int64_t value = device->value[name->signal];
-    bool activity =
-        name->signal == SIGNAL_UTIL || name->signal == SIGNAL_GR || name->signal == SIGNAL_SM;
-    if (activity && value != SIGNAL_ABSENT && device->first == TIME_MIN)
-        device->first = t;
-    if (activity && value != SIGNAL_ABSENT && value >= live->idle_below && t > device->worked)
-        device->worked = t;
+    device->percent |= name->unit == UNIT_PERCENT_OR_RATIO && v > 1.5;
+    if (signal == SIGNAL_UTIL || signal == SIGNAL_GR || signal == SIGNAL_SM)
+        look_at_activity(live, device, name, t, v);
     holder->last = t > holder->last ? t : holder->last;
     if (t >= device->newest) {
         device->newest = t;
-        device->holder = at;
+        device->holder = (uint32_t)(holder - live->holders);
     }
     live->newest = t > live->newest ? t : live->newest;
 }
@@ -385,10 +403,18 @@ static void sweep(struct live *live)
 void live_samples(struct live *live, const live_ref *ref, const time_ms *t, const double *v,
                   size_t n)
 {
+    live_ref of = LIVE_NONE; /* whose holder is at hand: a device's series follow each other */
+    struct holder *holder = NULL;
     pthread_mutex_lock(&live->lock);
-    for (size_t i = 0; i < n; i++)
-        if (ref[i] != LIVE_NONE && time_is_sane(t[i]))
-            take(live, ref[i], t[i], v[i]);
+    for (size_t i = 0; i < n; i++) {
+        if (ref[i] == LIVE_NONE || !time_is_sane(t[i]))
+            continue;
+        if ((ref[i] ^ of) > METRIC_MASK)
+            holder = holder_at(live, ref[i]);
+        of = ref[i];
+        if (holder)
+            take(live, holder, (uint16_t)(ref[i] & METRIC_MASK), t[i], v[i]);
+    }
     live->changed = true;
     sweep(live);
     pthread_mutex_unlock(&live->lock);
@@ -443,7 +469,10 @@ static void put_gpu(const struct live *live, const struct device *device, struct
     gpu->at = device->newest;
     gpu->first = device->first;
     gpu->worked = device->worked;
-    memcpy(gpu->value, device->value, sizeof gpu->value);
+    for (size_t i = 0; i < SIGNAL_COUNT; i++)
+        gpu->value[i] = device->metric[i] == NO_METRIC
+                            ? SIGNAL_ABSENT
+                            : clean(device, &signal_names[device->metric[i]], device->value[i]);
     memcpy(gpu->value_at, device->at, sizeof gpu->value_at);
 }
 

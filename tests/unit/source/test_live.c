@@ -56,6 +56,33 @@ static void the_newest_sample_wins(void **state)
     live_snapshot_release(snapshot);
 }
 
+static void samples_of_many_devices_find_theirs_in_one_batch(void **state)
+{
+    (void)state;
+    struct live *live = live_new();
+    live_ref util = series(live, "DCGM_FI_DEV_GPU_UTIL", "1", "a");
+    live_ref power = series(live, "DCGM_FI_DEV_POWER_USAGE", "1", "a");
+    live_ref other = series(live, "DCGM_FI_DEV_GPU_UTIL", "2", "b");
+    live_ref later = series(live, "DCGM_FI_DEV_GPU_UTIL", "1", "c"); /* of device 1, another pod */
+    live_ref never = util | UINT64_C(0xff) << 16;                    /* of an epoch that is none */
+    const live_ref ref[] = {util, power, LIVE_NONE, other, never, power, later, other};
+    const time_ms t[] = {T0, T0, T0, T0, T0 + 9, T0 + 1, T0 + 2, T0 + 3};
+    const double v[] = {50, 300, 1, 20, 99, 301, 60, stale()};
+    live_samples(live, ref, t, v, 8);
+    const struct live_snapshot *snapshot = live_snapshot(live, 0);
+    assert_int_equal(snapshot->n, 2);
+    assert_int_equal(snapshot->gpus[0].value[SIGNAL_UTIL], 600000000);
+    assert_int_equal(snapshot->gpus[0].value[SIGNAL_POWER], INT64_C(301000000000));
+    assert_int_equal(snapshot->gpus[0].value_at[SIGNAL_POWER], T0 + 1);
+    assert_string_equal(snapshot->gpus[0].pod, "c");
+    assert_int_equal(snapshot->gpus[0].at, T0 + 2);
+    assert_int_equal(snapshot->gpus[1].value[SIGNAL_UTIL], SIGNAL_ABSENT);
+    assert_int_equal(snapshot->gpus[1].value_at[SIGNAL_UTIL], T0 + 3);
+    assert_int_equal(snapshot->gpus[1].at, T0);
+    live_snapshot_release(snapshot);
+    live_free(live);
+}
+
 static void another_pod_takes_the_device_over(void **state)
 {
     (void)state;
@@ -227,6 +254,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_newest_sample_wins),
+        cmocka_unit_test(samples_of_many_devices_find_theirs_in_one_batch),
         cmocka_unit_test(another_pod_takes_the_device_over),
         cmocka_unit_test(an_exporters_own_pod_holds_nothing),
         cmocka_unit_test(it_knows_when_a_gpu_last_worked),
