@@ -37,20 +37,6 @@ static void add_column(struct strip *strip, enum signal signal)
     strip_set_room(strip, strip->room);
 }
 
-/* The row of stamp t, or n. */
-static size_t row_of(const struct strip *strip, time_ms t)
-{
-    size_t low = 0, high = strip->n;
-    while (low < high) {
-        size_t mid = (low + high) / 2;
-        if (strip->t[mid] < t)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low < strip->n && strip->t[low] == t ? low : strip->n;
-}
-
 size_t strip_rows_until(const struct strip *strip, time_ms t)
 {
     size_t low = 0, high = strip->n;
@@ -62,6 +48,13 @@ size_t strip_rows_until(const struct strip *strip, time_ms t)
             high = mid;
     }
     return low;
+}
+
+/* The row of stamp t, or n. */
+static size_t row_of(const struct strip *strip, time_ms t)
+{
+    size_t rows = strip_rows_until(strip, t);
+    return rows && strip->t[rows - 1] == t ? rows - 1 : strip->n;
 }
 
 static void append_one(struct strip *strip, enum signal signal, time_ms t, int64_t v)

@@ -58,7 +58,8 @@ static void all_comes_back(void **state)
 static void nothing_is_left_in_the_folder(void **state)
 {
     (void)state;
-    char folder[] = "/tmp/test-spill-XXXXXX";
+    char folder[TEMPORARY_MAX];
+    temporary(folder, "test-spill");
     assert_non_null(mkdtemp(folder));
     struct spill *spill = spill_new(folder);
     put_and_get(spill, 1);

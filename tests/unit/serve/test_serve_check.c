@@ -8,7 +8,7 @@
 #include "serve/serve_check.h"
 #include "serve/serve_config.h"
 
-static char folder[256];
+static char folder[TEMPORARY_MAX];
 
 static void put(const char *name, const char *text)
 {
@@ -22,8 +22,7 @@ static void put(const char *name, const char *text)
 static int make_folder(void **state)
 {
     (void)state;
-    const char *above = getenv("TMPDIR");
-    snprintf(folder, sizeof folder, "%s/test_serve_check.XXXXXX", above ? above : "/tmp");
+    temporary(folder, "test_serve_check");
     assert_non_null(mkdtemp(folder));
     assert_int_equal(chdir(folder), 0);
     put("secret", "s3cret\n");
